@@ -1,0 +1,159 @@
+"""The lake as pyiceberg sees it: tables made from shapes, loaded, and evolved."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.lake.catalog_file import CatalogFile
+from lean_ops.model.errors import TerminalError
+from lean_ops.model.tables import RAW, STANDARDIZED, ColumnType, TableName, TableShape
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+    from pyiceberg.types import IcebergType
+
+    from lean_ops.settings import Settings
+
+CATALOG_NAME: Final = "lean_ops"
+_TABLE_PROPERTIES: Final = {
+    "write.parquet.compression-codec": "zstd",
+    "write.target-file-size-bytes": "268435456",
+    "commit.manifest.target-size-bytes": "8388608",
+    "commit.manifest-merge.enabled": "true",
+    # Old metadata files go with the commit that replaces them: hundreds of tables commit every few minutes.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    # A batch writes few days, so rows go to one open file per day and nothing is shuffled or sorted (ADR 0011).
+    "write.distribution-mode": "none",
+}
+
+
+class Lake:
+    """The tables of one home. Opened when first used, safe to share between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self.names = settings.names
+        self.file = CatalogFile(settings.catalog_file, CATALOG_NAME)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The pyiceberg catalog."""
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = self._open()
+            return self._catalog
+
+    def _open(self) -> Catalog:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        file, warehouse = self._settings.catalog_file, self._settings.warehouse
+        warehouse.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(file, timeout=30)) as db:
+            db.execute("PRAGMA journal_mode = WAL")  # stays with the file: readers never wait for a writer
+        return SqlCatalog(CATALOG_NAME, uri=f"sqlite:///{file}?timeout=30", warehouse=f"file://{warehouse}")
+
+    def load(self, name: TableName) -> Table:
+        """A table that must be there."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            return self.catalog.load_table((name.database, name.table))
+        except NoSuchTableError as error:
+            raise TerminalError(
+                "there is no such table", where=str(name), remedy="`lean-ops init` makes the shared tables."
+            ) from error
+
+    def exists(self, name: TableName) -> bool:
+        """Whether a table is there."""
+        return self.catalog.table_exists((name.database, name.table))
+
+    def ensure(self, name: TableName, shape: TableShape) -> Table:
+        """The table, made of its shape if it is not there yet."""
+        from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+
+        identifier = (name.database, name.table)
+        try:
+            return self.catalog.load_table(identifier)
+        except NoSuchTableError:
+            self.catalog.create_namespace_if_not_exists(name.database)
+        properties = {**_TABLE_PROPERTIES, "format-version": str(self._settings.format_version)}
+        schema = _schema(shape)
+        try:
+            return self.catalog.create_table(
+                identifier, schema, partition_spec=_partition_spec(shape, schema), properties=properties
+            )
+        except TableAlreadyExistsError:  # another process was faster
+            return self.catalog.load_table(identifier)
+
+    def ensure_shared(self) -> None:
+        """The databases, and every table that all topics share."""
+        for database in self.names.databases:
+            self.catalog.create_namespace_if_not_exists(database)
+        for name, shape in self.names.shared.items():
+            self.ensure(name, shape)
+
+    def ensure_raw(self, topic: str) -> Table:
+        """A topic's RAW table."""
+        return self.ensure(self.names.raw(topic), RAW)
+
+    def ensure_standardized(self, topic: str) -> Table:
+        """A topic's Standardized table, with a first empty snapshot: a branch needs one to start from."""
+        table = self.ensure(self.names.standardized(topic), STANDARDIZED)
+        if table.current_snapshot() is None:
+            table.append(table.schema().as_arrow().empty_table())
+        return table
+
+
+def _schema(shape: TableShape) -> Schema:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import ListType, NestedField, StringType
+
+    fields, element_id = [], len(shape.columns)
+    for field_id, column in enumerate(shape.columns, start=1):
+        kind = _iceberg_type(column.type)
+        if column.type is ColumnType.STRINGS:
+            element_id += 1
+            kind = ListType(element_id=element_id, element=StringType(), element_required=False)
+        fields.append(NestedField(field_id, column.name, kind, required=False, doc=column.doc))
+    return Schema(*fields)
+
+
+def _iceberg_type(kind: ColumnType) -> IcebergType:
+    from pyiceberg import types
+
+    plain: dict[ColumnType, IcebergType] = {
+        ColumnType.BIGINT: types.LongType(),
+        ColumnType.DOUBLE: types.DoubleType(),
+        ColumnType.BOOLEAN: types.BooleanType(),
+        ColumnType.TIMESTAMP: types.TimestamptzType(),
+    }
+    return plain.get(kind, types.StringType())
+
+
+def _partition_spec(shape: TableShape, schema: Schema) -> PartitionSpec:
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.transforms import DayTransform, IdentityTransform, MonthTransform
+
+    transforms = {"day": DayTransform(), "month": MonthTransform(), "identity": IdentityTransform()}
+    return PartitionSpec(
+        *(
+            PartitionField(
+                source_id=schema.find_field(partition.column).field_id,
+                field_id=1000 + position,
+                transform=transforms[partition.transform],
+                name=partition.column
+                if partition.transform == "identity"
+                else f"{partition.column}_{partition.transform}",
+            )
+            for position, partition in enumerate(shape.partitions)
+        )
+    )

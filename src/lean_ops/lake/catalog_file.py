@@ -1,0 +1,67 @@
+"""The embedded catalog read with the standard library alone: for answers that must not wait for imports."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from lean_ops.lake.snapshots import History, history_from_json
+from lean_ops.model.errors import TerminalError
+
+if TYPE_CHECKING:
+    from lean_ops.model.tables import TableName
+
+
+class CatalogFile:
+    """Which tables there are and what their metadata says."""
+
+    def __init__(self, file: Path, catalog_name: str) -> None:
+        self._file = file
+        self._catalog_name = catalog_name
+
+    def locations(self, database: str) -> dict[str, str]:
+        """Metadata locations of a database's tables, by table name."""
+        if not self._file.is_file():
+            return {}
+        with closing(sqlite3.connect(f"{self._file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
+                return {}
+            rows = db.execute(
+                "SELECT table_name, metadata_location FROM iceberg_tables"
+                " WHERE catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
+                (self._catalog_name, database),
+            )
+            return dict(rows.fetchall())
+
+    def history(self, name: TableName) -> History | None:
+        """A table's history; None if there is no such table."""
+        location = self.locations(name.database).get(name.table)
+        return read_history(str(name), location) if location else None
+
+
+def read_history(table: str, location: str) -> History:
+    """The history in a metadata file of the local warehouse."""
+    return history_from_json(table, _read_metadata(table, location))
+
+
+def _read_metadata(table: str, location: str) -> dict[str, Any]:
+    path = Path(location.removeprefix("file:")) if location.startswith("file:") else Path(location)
+    for candidate in (path, Path(unquote(str(path)))):
+        if candidate.is_file():
+            try:
+                metadata: dict[str, Any] = json.loads(candidate.read_bytes())
+            except ValueError as error:
+                raise TerminalError(
+                    "its metadata file is damaged",
+                    where=table,
+                    found=f"{error} in {candidate}",
+                    remedy="Restore the file from a backup, or point the catalog to the previous metadata file.",
+                ) from error
+            return metadata
+    raise TerminalError(
+        "its metadata file is missing", where=table, found=location, remedy="Restore the warehouse folder."
+    )

@@ -1,0 +1,120 @@
+"""One committer for the tables that all topics share.
+
+Each caller writes its own data files at once; whoever gets the table's turn then commits the files of everyone
+who waits, in a single snapshot. Thirty topics that report errors together cost one commit, not thirty that
+fight each other.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections import defaultdict
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from lean_ops.model.errors import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyiceberg.manifest import DataFile
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.model.tables import TableName
+
+_COMMIT_ATTEMPTS: Final = 20
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Files that wait for a commit."""
+
+    files: list[DataFile]
+    done: Future[None] = field(default_factory=Future)
+
+
+class SharedTables:
+    """Appends to shared tables; each call returns once its rows are committed."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._guard = threading.Lock()
+        self._turns: defaultdict[TableName, threading.Lock] = defaultdict(threading.Lock)
+        self._waiting: defaultdict[TableName, list[_Pending]] = defaultdict(list)
+
+    def append_rows(self, name: TableName, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append plain rows; columns that a row lacks are NULL."""
+        import pyarrow as pa
+
+        if rows:
+            schema = self._lake.load(name).schema().as_arrow()
+            self.append(name, [pa.Table.from_pylist([dict(row) for row in rows], schema=schema)])
+
+    def append(self, name: TableName, parts: Iterable[pa.Table]) -> None:
+        """Append all parts in one snapshot, holding one part in memory at a time."""
+        pending = _Pending(self._write_files(name, parts))
+        if not pending.files:
+            return
+        with self._guard:
+            self._waiting[name].append(pending)
+            turn = self._turns[name]
+        with turn:
+            if not pending.done.done():
+                self._commit_all_waiting(name)
+        pending.done.result()
+
+    def rows_of_batch(self, name: TableName, topic: str, batch_id: str) -> int:
+        """How many rows of a batch are in a shared table; the way a restart knows what is already written."""
+        from pyiceberg.expressions import And, EqualTo
+
+        row_filter = And(EqualTo("topic_name", topic), EqualTo("batch_id", batch_id))
+        return self._lake.load(name).scan(row_filter=row_filter, selected_fields=("batch_id",)).count()
+
+    def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        table = self._lake.load(name)
+        files: list[DataFile] = []
+        for part in parts:
+            if part.num_rows:
+                rows = part.cast(table.schema().as_arrow())
+                files += _dataframe_to_data_files(table.metadata, rows, table.io, write_uuid=uuid.uuid4())
+        return files
+
+    def _commit_all_waiting(self, name: TableName) -> None:
+        with self._guard:
+            group, self._waiting[name] = self._waiting[name], []
+        try:
+            self._commit(name, [file for pending in group for file in pending.files])
+        except BaseException as error:
+            for pending in group:
+                pending.done.set_exception(error)
+            raise
+        for pending in group:
+            pending.done.set_result(None)
+
+    def _commit(self, name: TableName, files: list[DataFile]) -> None:
+        from pyiceberg.exceptions import CommitFailedException
+
+        for attempt in range(_COMMIT_ATTEMPTS):
+            try:
+                with (
+                    self._lake.load(name).transaction() as transaction,
+                    transaction.update_snapshot().merge_append() as append,
+                ):
+                    for file in files:
+                        append.append_data_file(file)
+            except CommitFailedException:
+                time.sleep(random.uniform(0, min(2.0, 0.02 * 2**attempt)))  # noqa: S311  jitter, no secret
+            else:
+                return
+        raise TransientError(
+            f"{_COMMIT_ATTEMPTS} commits in a row lost against other writers",
+            where=str(name),
+            remedy="Nothing was written; the next run tries again.",
+        )

@@ -1,0 +1,144 @@
+"""A table's snapshots as plain data, and what can be read off them: ranges, counts, checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from lean_ops.model.errors import TerminalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyiceberg.table import Table
+
+BATCH_ID_PROPERTY: Final = "lean-ops.batch-id"
+TO_SNAPSHOT_PROPERTY: Final = "lean-ops.to-snapshot"
+_READABLE_OPERATIONS: Final = frozenset({"append", "replace"})
+
+
+class RangeError(TerminalError):
+    """A snapshot range that can't be read without losing or repeating records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot."""
+
+    snapshot_id: int
+    parent_id: int | None
+    timestamp_ms: int
+    operation: str
+    summary: Mapping[str, str]
+
+    def count(self, key: str) -> int:
+        """A number of the summary; 0 when it is not there."""
+        return int(self.summary.get(key, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheckpoint:
+    """The last batch that a zone table's own history shows."""
+
+    batch_id: str
+    to_snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A table's snapshots and where its branches point."""
+
+    table: str
+    snapshots: Mapping[int, Snapshot]
+    refs: Mapping[str, int]
+
+    @property
+    def head(self) -> int | None:
+        """Main's snapshot; None while nothing was ever committed."""
+        return self.refs.get("main")
+
+    @property
+    def total_records(self) -> int:
+        """Rows of main, deletes not subtracted."""
+        return self.snapshots[self.head].count("total-records") if self.head is not None else 0
+
+    def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
+        """A snapshot and what came before it, newest first, as far as it is kept."""
+        while snapshot_id is not None and snapshot_id in self.snapshots:
+            snapshot = self.snapshots[snapshot_id]
+            yield snapshot
+            snapshot_id = snapshot.parent_id
+
+    def checkpoint(self) -> TableCheckpoint | None:
+        """The newest batch on main; None if no batch was ever published."""
+        for snapshot in self.ancestors(self.head):
+            if BATCH_ID_PROPERTY in snapshot.summary:
+                return TableCheckpoint(snapshot.summary[BATCH_ID_PROPERTY], int(snapshot.summary[TO_SNAPSHOT_PROPERTY]))
+        return None
+
+    def between(self, after: int | None, up_to: int) -> tuple[Snapshot, ...]:
+        """The snapshots after one (exclusive) up to another (inclusive), newest first.
+
+        RangeError unless the chain is whole and holds nothing but append and replace: Iceberg's incremental
+        scan would silently skip anything else.
+        """
+        chain: list[Snapshot] = []
+        for snapshot in self.ancestors(up_to):
+            if snapshot.snapshot_id == after:
+                break
+            chain.append(snapshot)
+        else:
+            self._refuse_broken_chain(after, chain)
+        for snapshot in chain:
+            if snapshot.operation not in _READABLE_OPERATIONS:
+                raise RangeError(
+                    f"snapshot {snapshot.snapshot_id} is a {snapshot.operation!r}",
+                    where=self.table,
+                    expected="append or replace only: this table is append-only",
+                    remedy="Roll the table back to before that snapshot, or rebuild the topic.",
+                )
+        return tuple(chain)
+
+    def _refuse_broken_chain(self, after: int | None, chain: list[Snapshot]) -> None:
+        """Only a read from the beginning may run out of ancestors, and only at the very first snapshot."""
+        if after is not None:
+            raise RangeError(
+                f"start snapshot {after} is no longer in the history",
+                where=self.table,
+                expected="every snapshot since the checkpoint to be kept",
+                remedy="Rebuild the topic from RAW: what was appended in between can't be told apart any more.",
+            )
+        if not chain:
+            raise RangeError("the end snapshot is not in the history", where=self.table)
+
+    def records_between(self, after: int | None, up_to: int) -> int:
+        """Rows that the range brings, by the snapshots' own summaries."""
+        chain = self.between(after, up_to)
+        if after is None:
+            return self.snapshots[up_to].count("total-records")
+        return sum(snapshot.count("added-records") for snapshot in chain if snapshot.operation == "append")
+
+
+def history_from_json(table: str, metadata: Mapping[str, Any]) -> History:
+    """The history in a table's metadata file."""
+    snapshots = {
+        entry["snapshot-id"]: Snapshot(
+            entry["snapshot-id"],
+            entry.get("parent-snapshot-id"),
+            entry["timestamp-ms"],
+            entry.get("summary", {}).get("operation", "append"),
+            entry.get("summary", {}),
+        )
+        for entry in metadata.get("snapshots", ())
+    }
+    refs = {name: ref["snapshot-id"] for name, ref in metadata.get("refs", {}).items()}
+    current = metadata.get("current-snapshot-id")
+    if current is not None and current != -1:
+        refs.setdefault("main", current)
+    return History(table, snapshots, refs)
+
+
+def history_of(table: Table) -> History:
+    """The history of a table that pyiceberg has loaded."""
+    name = ".".join(table.name()[-2:])
+    return history_from_json(name, table.metadata.model_dump(by_alias=True, include={"snapshots", "refs"}, mode="json"))

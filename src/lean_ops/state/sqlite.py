@@ -1,0 +1,225 @@
+"""The embedded state store: one SQLite file, shared by every process on the machine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lean_ops.model.batch import Intent
+from lean_ops.model.errors import WrongUseError
+from lean_ops.model.registry import Flow, RegistryItem, Status
+from lean_ops.state.errors import LostLeaseError
+from lean_ops.state.port import Checkpoint, Held, Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS checkpoints (
+    pipeline_id TEXT PRIMARY KEY, checkpoint_type TEXT NOT NULL, last_snapshot_id INTEGER,
+    last_ingestion_ts INTEGER, updated_at TEXT NOT NULL, intent TEXT, failures INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS locks (
+    topic_name TEXT PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL, expires_at TEXT);
+CREATE TABLE IF NOT EXISTS schema_registry (
+    topic_name TEXT PRIMARY KEY, processing_enabled INTEGER NOT NULL, status TEXT NOT NULL, flow TEXT NOT NULL,
+    flow_reason TEXT, schema_version TEXT, schema_path TEXT, error_path TEXT, last_error TEXT,
+    source_name TEXT, updated_at TEXT);
+"""
+_ITEM_COLUMNS = tuple(field.name for field in fields(RegistryItem))
+
+
+class SqliteStateStore:
+    """Checkpoints, leases and the registry in `file`; one connection per thread, opened when first used."""
+
+    def __init__(self, file: Path, lease_seconds: int, is_gone: Callable[[str], bool]) -> None:
+        self._file = file
+        self._lease_time = timedelta(seconds=lease_seconds)
+        self._is_gone = is_gone
+        self._local = threading.local()
+
+    # checkpoints
+
+    def checkpoint(self, pipeline_id: str) -> Checkpoint:
+        """A hop's checkpoint; an empty one if it never ran."""
+        row = self._db().execute("SELECT * FROM checkpoints WHERE pipeline_id = ?", (pipeline_id,)).fetchone()
+        return _checkpoint(row) if row else Checkpoint(pipeline_id)
+
+    def checkpoints(self) -> dict[str, Checkpoint]:
+        """All checkpoints by pipeline id."""
+        rows = self._db().execute("SELECT * FROM checkpoints")
+        return {row["pipeline_id"]: _checkpoint(row) for row in rows}
+
+    def save_intent(self, intent: Intent, lease: Lease, now: datetime) -> None:
+        """Store the open batch."""
+        with self._as_holder(lease, now) as db:
+            db.execute(
+                "INSERT INTO checkpoints (pipeline_id, checkpoint_type, updated_at, intent)"
+                " VALUES (?, 'iceberg_snapshot', ?, ?)"
+                " ON CONFLICT (pipeline_id) DO UPDATE SET intent = excluded.intent, updated_at = excluded.updated_at",
+                (intent.batch.pipeline_id, now.isoformat(), json.dumps(intent.to_dict())),
+            )
+
+    def close_batch(self, intent: Intent, last_ingestion_ts: int | None, lease: Lease, now: datetime) -> None:
+        """Move the checkpoint to the batch's end, forget the intent and the failures."""
+        with self._as_holder(lease, now) as db:
+            db.execute(
+                "INSERT INTO checkpoints"
+                " (pipeline_id, checkpoint_type, last_snapshot_id, last_ingestion_ts, updated_at)"
+                " VALUES (?, 'iceberg_snapshot', ?, ?, ?) ON CONFLICT (pipeline_id) DO UPDATE SET"
+                " last_snapshot_id = excluded.last_snapshot_id, updated_at = excluded.updated_at,"
+                " last_ingestion_ts = coalesce(excluded.last_ingestion_ts, last_ingestion_ts),"
+                " intent = NULL, failures = 0",
+                (intent.batch.pipeline_id, intent.batch.to_snapshot, last_ingestion_ts, now.isoformat()),
+            )
+
+    def count_failure(self, pipeline_id: str, lease: Lease, now: datetime) -> int:
+        """One more failure in a row; the number of them."""
+        with self._as_holder(lease, now) as db:
+            row = db.execute(
+                "INSERT INTO checkpoints (pipeline_id, checkpoint_type, updated_at, failures)"
+                " VALUES (?, 'iceberg_snapshot', ?, 1) ON CONFLICT (pipeline_id)"
+                " DO UPDATE SET failures = failures + 1, updated_at = excluded.updated_at RETURNING failures",
+                (pipeline_id, now.isoformat()),
+            ).fetchone()
+        return int(row["failures"])
+
+    # leases
+
+    def acquire(self, topic: str, owner: str, now: datetime) -> Lease | Held:
+        """Take the lease if it is free, expired or its process is gone."""
+        with self._transaction() as db:
+            row = db.execute("SELECT * FROM locks WHERE topic_name = ?", (topic,)).fetchone()
+            if row and row["owner"] and not self._is_free(row, now):
+                return Held(_lease(row))
+            lease = Lease(topic, owner, (row["fence"] if row else 0) + 1, now + self._lease_time)
+            db.execute(
+                "INSERT OR REPLACE INTO locks (topic_name, owner, fence, expires_at) VALUES (?, ?, ?, ?)",
+                (topic, owner, lease.fence, lease.expires_at.isoformat()),
+            )
+            return lease
+
+    def renew(self, lease: Lease, now: datetime) -> Lease:
+        """The same lease with a later end, or LostLeaseError."""
+        renewed = replace(lease, expires_at=now + self._lease_time)
+        with self._as_holder(lease, now) as db:
+            db.execute(
+                "UPDATE locks SET expires_at = ? WHERE topic_name = ?", (renewed.expires_at.isoformat(), lease.topic)
+            )
+        return renewed
+
+    def release(self, lease: Lease) -> None:
+        """Give the lease back; nothing happens if it was lost meanwhile."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE locks SET owner = NULL, expires_at = NULL WHERE topic_name = ? AND owner = ? AND fence = ?",
+                (lease.topic, lease.owner, lease.fence),
+            )
+
+    def _is_free(self, row: sqlite3.Row, now: datetime) -> bool:
+        return datetime.fromisoformat(row["expires_at"]) <= now or self._is_gone(row["owner"])
+
+    @contextmanager
+    def _as_holder(self, lease: Lease, now: datetime) -> Iterator[sqlite3.Connection]:
+        """A transaction that happens only while `lease` is current: same owner, same fence, not expired."""
+        with self._transaction() as db:
+            row = db.execute(
+                "SELECT 1 FROM locks WHERE topic_name = ? AND owner = ? AND fence = ? AND expires_at > ?",
+                (lease.topic, lease.owner, lease.fence, now.isoformat()),
+            ).fetchone()
+            if row is None:
+                raise LostLeaseError(lease)
+            yield db
+
+    # registry
+
+    def item(self, topic: str) -> RegistryItem | None:
+        """What is known of a topic."""
+        row = self._db().execute("SELECT * FROM schema_registry WHERE topic_name = ?", (topic,)).fetchone()
+        return _item(row) if row else None
+
+    def items(self) -> dict[str, RegistryItem]:
+        """Every topic known, by name."""
+        rows = self._db().execute("SELECT * FROM schema_registry ORDER BY topic_name")
+        return {row["topic_name"]: _item(row) for row in rows}
+
+    def put_item(self, item: RegistryItem) -> None:
+        """Store a topic's item."""
+        with self._transaction() as db:
+            _put(db, item)
+
+    def claim_name(self, topic: str, source_name: str, now: datetime) -> None:
+        """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""
+        with self._transaction() as db:
+            row = db.execute("SELECT * FROM schema_registry WHERE topic_name = ?", (topic,)).fetchone()
+            item = _item(row) if row else RegistryItem(topic)
+            if source_name in {topic, item.source_name} and row:
+                return
+            if source_name != topic and item.source_name not in {None, topic, source_name}:
+                raise WrongUseError(
+                    f"this name and {item.source_name!r} both become topic {topic!r}",
+                    where=f"topic {source_name!r}",
+                    remedy="Rename one of the two: mixed in one table they could not be told apart.",
+                )
+            _put(db, replace(item, source_name=source_name, updated_at=now.isoformat()))
+
+    # the connection
+
+    def _db(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._file, timeout=30, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+            self._local.connection = connection
+        return connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        db = self._db()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield db
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+
+def _put(db: sqlite3.Connection, item: RegistryItem) -> None:
+    values: dict[str, Any] = {name: getattr(item, name) for name in _ITEM_COLUMNS}
+    columns = ", ".join((*_ITEM_COLUMNS, "processing_enabled"))
+    marks = ", ".join("?" * (len(_ITEM_COLUMNS) + 1))
+    db.execute(
+        f"INSERT OR REPLACE INTO schema_registry ({columns}) VALUES ({marks})",  # noqa: S608  our own column names
+        (*values.values(), int(item.processing_enabled)),
+    )
+
+
+def _item(row: sqlite3.Row) -> RegistryItem:
+    values = {name: row[name] for name in _ITEM_COLUMNS}
+    return RegistryItem(**{**values, "status": Status(values["status"]), "flow": Flow(values["flow"])})
+
+
+def _checkpoint(row: sqlite3.Row) -> Checkpoint:
+    intent = Intent.from_dict(json.loads(row["intent"])) if row["intent"] else None
+    return Checkpoint(
+        row["pipeline_id"],
+        row["last_snapshot_id"],
+        row["last_ingestion_ts"],
+        intent,
+        row["failures"],
+        row["updated_at"],
+    )
+
+
+def _lease(row: sqlite3.Row) -> Lease:
+    expires_at = datetime.fromisoformat(row["expires_at"]).astimezone(UTC)
+    return Lease(row["topic_name"], row["owner"], row["fence"], expires_at)
