@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.catalog_file import CatalogFile
 from lean_ops.model.errors import TerminalError
@@ -141,9 +141,13 @@ def _iceberg_type(kind: ColumnType) -> IcebergType:
 
 def _partition_spec(shape: TableShape, schema: Schema) -> PartitionSpec:
     from pyiceberg.partitioning import PartitionField, PartitionSpec
-    from pyiceberg.transforms import DayTransform, IdentityTransform, MonthTransform
+    from pyiceberg.transforms import DayTransform, IdentityTransform, MonthTransform, Transform
 
-    transforms = {"day": DayTransform(), "month": MonthTransform(), "identity": IdentityTransform()}
+    transforms: dict[str, Transform[Any, Any]] = {
+        "day": DayTransform(),
+        "month": MonthTransform(),
+        "identity": IdentityTransform(),
+    }
     return PartitionSpec(
         *(
             PartitionField(

@@ -70,9 +70,13 @@ class SharedTables:
 
     def rows_of_batch(self, name: TableName, topic: str, batch_id: str) -> int:
         """How many rows of a batch are in a shared table; the way a restart knows what is already written."""
-        from pyiceberg.expressions import And, EqualTo
+        from pyiceberg.expressions import And, EqualTo, Reference
+        from pyiceberg.expressions.literals import literal
 
-        row_filter = And(EqualTo("topic_name", topic), EqualTo("batch_id", batch_id))
+        row_filter = And(
+            EqualTo(term=Reference("topic_name"), value=literal(topic)),
+            EqualTo(term=Reference("batch_id"), value=literal(batch_id)),
+        )
         return self._lake.load(name).scan(row_filter=row_filter, selected_fields=("batch_id",)).count()
 
     def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
@@ -118,3 +122,9 @@ class SharedTables:
             where=str(name),
             remedy="Nothing was written; the next run tries again.",
         )
+
+    def _append_files(self, name: TableName, files: list[DataFile]) -> None:
+        with self._lake.load(name).transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
+            with transaction.update_snapshot().merge_append() as append:
+                for file in files:
+                    append.append_data_file(file)

@@ -34,6 +34,11 @@ class Partition:
     column: str
     transform: str
 
+    @property
+    def name(self) -> str:
+        """The partition field's own name."""
+        return self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
+
 
 @dataclass(frozen=True, slots=True)
 class TableShape:

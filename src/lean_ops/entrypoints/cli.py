@@ -1,0 +1,69 @@
+"""`lean-ops`: flags in, a command's function called, an exit code out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lean_ops.entrypoints.commands import setup
+from lean_ops.entrypoints.context import App, fail_with
+from lean_ops.model.errors import LeanOpsError
+from lean_ops.settings import load_settings
+from lean_ops.wiring import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    name="lean-ops",
+    help="Events of many topics into Apache Iceberg: gated by schemas, deduplicated twice, every record accounted for.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for module in (setup,):
+    module.register(app)
+
+_GLOBAL_VALUES = ("--home", "--profile")
+
+
+@app.callback()
+def _global_options(
+    ctx: typer.Context,
+    home: Annotated[Path | None, typer.Option(help="Folder of the lake, its state and schemas.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Where it runs: embedded.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, the rest on stderr.")] = False,
+) -> None:
+    ctx.obj = App.create(as_json, lambda: Services(load_settings({"home": home, "profile": profile})))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and leave the process with its exit code: 0 done, 1 work failed, 2 wrong use."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(args=hoist_global_options(given))
+    except LeanOpsError as error:
+        fail_with(error, "--json" in given)
+
+
+def hoist_global_options(arguments: list[str]) -> list[str]:
+    """The same arguments with the global options in front, so that they may stand anywhere."""
+    front: list[str] = []
+    rest: list[str] = []
+    remaining: list[str] = list(arguments)
+    while remaining:
+        word = remaining.pop(0)
+        if word == "--":
+            rest += [word, *remaining]
+            break
+        if word in _GLOBAL_VALUES:
+            front += [word, *remaining[:1]]
+            remaining = remaining[1:]
+        elif word == "--json" or word.startswith(tuple(f"{option}=" for option in _GLOBAL_VALUES)):
+            front.append(word)
+        else:
+            rest.append(word)
+    return front + rest
