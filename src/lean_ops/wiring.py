@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.shared import SharedTables
@@ -13,8 +14,19 @@ from lean_ops.state.presence import Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from lean_ops.govern.gate import RegistryGate
+    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.govern.submit import Submissions
+    from lean_ops.ingest.archive import Archive
+    from lean_ops.ingest.landing import Landing
+    from lean_ops.ingest.recovery import FlushRecovery
+    from lean_ops.lake.spark import SparkSessions
+    from lean_ops.ledger.books import Books
+    from lean_ops.operate.batch import BatchRunner
+    from lean_ops.operate.plan import Planner
+    from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
 
 
@@ -23,12 +35,17 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _say_nothing(_: str) -> None:
+    """Nobody waits for news."""
+
+
 @dataclass
 class Services:
     """The parts of the embedded product for one home."""
 
     loaded: LoadedSettings
     clock: Callable[[], datetime] = field(default=utc_now)
+    notice: Callable[[str], None] = field(default=_say_nothing)
 
     @property
     def settings(self) -> Settings:
@@ -54,3 +71,104 @@ class Services:
     def shared(self) -> SharedTables:
         """The one committer of the shared tables."""
         return SharedTables(self.lake)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """What ingestion refused, whole."""
+        from lean_ops.ingest.archive import Archive
+
+        return Archive(self.settings.archive_dir)
+
+    @cached_property
+    def landing(self) -> Landing:
+        """Commits what was ingested."""
+        from lean_ops.ingest.landing import Landing
+
+        return Landing(self.lake, self.shared, self.archive, self.presence.announce, self.clock)
+
+    @cached_property
+    def flush_recovery(self) -> FlushRecovery:
+        """Finishes what an ingestion that crashed left undone."""
+        from lean_ops.ingest.recovery import FlushRecovery
+
+        return FlushRecovery(
+            self.lake, self.shared, self.archive, self.landing, self.state, self.presence.is_gone, self.clock
+        )
+
+    @cached_property
+    def books(self) -> Books:
+        """The ledger, the run history and the alerts."""
+        from lean_ops.ledger.books import Books
+
+        return Books(self.shared, self.settings.names)
+
+    @cached_property
+    def sessions(self) -> SparkSessions:
+        """Spark, once somebody asks for a session."""
+        from lean_ops.lake.spark import SparkSessions
+
+        return SparkSessions(self.settings, self.notice)
+
+    def batch_runner(self, on_step: Callable[[str], None] | None = None) -> BatchRunner:
+        """What takes a Standardized batch from intent to checkpoint."""
+        from lean_ops.operate.batch import BatchRunner, no_step
+        from lean_ops.standardize.hop import StandardizeHop
+
+        hop = StandardizeHop(self.lake, self.shared, self.sessions, self.settings.column_limit, self.clock)
+        return BatchRunner(self.lake, self.books, self.state, hop, self.clock, on_step or no_step)
+
+    @cached_property
+    def schemas(self) -> SchemaFolder:
+        """The schema files of all topics."""
+        from lean_ops.govern.store import SchemaFolder
+
+        return SchemaFolder(self.settings.schemas_dir)
+
+    @cached_property
+    def gate(self) -> RegistryGate:
+        """Which topics may be processed."""
+        from lean_ops.govern.gate import RegistryGate
+
+        return RegistryGate(self.state, self.schemas)
+
+    @cached_property
+    def submissions(self) -> Submissions:
+        """Where schemas are handed in."""
+        from lean_ops.govern.submit import Submissions
+
+        return Submissions(self.schemas, self.state, self._record_schema_version, can_hash=True)
+
+    def _record_schema_version(self, row: Mapping[str, Any]) -> None:
+        self.lake.ensure_shared()
+        self.shared.append_rows(self.lake.names.ops("schema_versions"), [row])
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What decides what a run would do, without Spark."""
+        from lean_ops.operate.plan import Planner
+
+        return Planner(self.lake.file, self.settings.names, self.state, self.gate.gates)
+
+    @contextmanager
+    def new_run(self, on_step: Callable[[str], None] | None = None) -> Iterator[Run]:
+        """A run with its own leases; Spark starts with its first batch and ends with the block."""
+        from lean_ops.operate.leases import LeaseKeeper
+        from lean_ops.operate.run import Run, RunParts
+
+        settings = self.settings
+        keeper = LeaseKeeper(self.state, self.presence.announce(), self.clock, settings.lease_seconds / 3)
+        parts = RunParts(
+            self.batch_runner(on_step),
+            self.books,
+            self.state,
+            keeper,
+            self.gate.gate,
+            self.settle_ingest,
+            self.sessions.cancel_all,
+            self.clock,
+        )
+        try:
+            yield Run(parts, settings.workers, settings.failures_before_pause)
+        finally:
+            self.sessions.stop()
+            self.presence.leave()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
+    from pyiceberg.table import DataScan
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.tables import TableName
@@ -70,14 +71,25 @@ class SharedTables:
 
     def rows_of_batch(self, name: TableName, topic: str, batch_id: str) -> int:
         """How many rows of a batch are in a shared table; the way a restart knows what is already written."""
-        from pyiceberg.expressions import And, EqualTo, Reference
+        return self.count(name, topic_name=topic, batch_id=batch_id)
+
+    def count(self, name: TableName, **equal: str) -> int:
+        """How many rows have the given values in the given columns."""
+        return self._scan(name, tuple(equal), **equal).count()
+
+    def values(self, name: TableName, column: str, **equal: str) -> set[str]:
+        """The different values of a column in the rows where the given columns have the given values."""
+        rows = self._scan(name, (column,), **equal).to_arrow()
+        return {value for value in rows.column(column).unique().to_pylist() if value is not None}
+
+    def _scan(self, name: TableName, columns: tuple[str, ...], **equal: str) -> DataScan:
+        from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, Reference
         from pyiceberg.expressions.literals import literal
 
-        row_filter = And(
-            EqualTo(term=Reference("topic_name"), value=literal(topic)),
-            EqualTo(term=Reference("batch_id"), value=literal(batch_id)),
-        )
-        return self._lake.load(name).scan(row_filter=row_filter, selected_fields=("batch_id",)).count()
+        row_filter: BooleanExpression = AlwaysTrue()
+        for column, value in equal.items():
+            row_filter = And(row_filter, EqualTo(term=Reference(column), value=literal(str(value))))
+        return self._lake.load(name).scan(row_filter=row_filter, selected_fields=columns)
 
     def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
         from pyiceberg.io.pyarrow import _dataframe_to_data_files

@@ -57,7 +57,7 @@ class CheckpointWriter(Protocol):
     def save_intent(self, intent: Intent, lease: Lease, now: datetime) -> None:
         """Store the open batch."""
 
-    def close_batch(self, intent: Intent, last_ingestion_ts: int | None, lease: Lease, now: datetime) -> None:
+    def close_batch(self, intent: Intent, lease: Lease, now: datetime) -> None:
         """Move the checkpoint to the batch's end, forget the intent and the failures."""
 
     def count_failure(self, pipeline_id: str, lease: Lease, now: datetime) -> int:

@@ -65,7 +65,7 @@ class SqliteStateStore:
                 (intent.batch.pipeline_id, now.isoformat(), json.dumps(intent.to_dict())),
             )
 
-    def close_batch(self, intent: Intent, last_ingestion_ts: int | None, lease: Lease, now: datetime) -> None:
+    def close_batch(self, intent: Intent, lease: Lease, now: datetime) -> None:
         """Move the checkpoint to the batch's end, forget the intent and the failures."""
         with self._as_holder(lease, now) as db:
             db.execute(
@@ -75,7 +75,7 @@ class SqliteStateStore:
                 " last_snapshot_id = excluded.last_snapshot_id, updated_at = excluded.updated_at,"
                 " last_ingestion_ts = coalesce(excluded.last_ingestion_ts, last_ingestion_ts),"
                 " intent = NULL, failures = 0",
-                (intent.batch.pipeline_id, intent.batch.to_snapshot, last_ingestion_ts, now.isoformat()),
+                (intent.batch.pipeline_id, intent.batch.to_snapshot, intent.last_ingestion_ts, now.isoformat()),
             )
 
     def count_failure(self, pipeline_id: str, lease: Lease, now: datetime) -> int:

@@ -1,0 +1,127 @@
+"""Stage, balance, publish: a batch is written on a branch of its own and main moves to it in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY, history_of
+from lean_ops.model.errors import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyiceberg.table import Table
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.model.batch import Batch
+    from lean_ops.model.tables import TableName
+
+_BRANCH_PREFIX: Final = "lean_ops_stage_"
+_ATTEMPTS: Final = 20
+
+
+class MainMovedError(TransientError):
+    """Somebody else published meanwhile, so this batch can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A branch that starts where main stood."""
+
+    name: TableName
+    branch: str
+    base: int
+
+    @property
+    def spark_table(self) -> str:
+        """The branch as Spark writes and reads it."""
+        return f"{self.name.database}.`{self.name.table}`.`branch_{self.branch}`"
+
+
+def commit_properties(batch: Batch) -> dict[str, str]:
+    """What every commit of a batch to a zone table carries: the checkpoint travels with the data."""
+    return {BATCH_ID_PROPERTY: batch.batch_id, TO_SNAPSHOT_PROPERTY: str(batch.to_snapshot)}
+
+
+def open_stage(lake: Lake, name: TableName, batch: Batch) -> Stage:
+    """A fresh branch for the batch; branches that crashed runs left behind go."""
+    table = lake.load(name)
+    for ref in list(table.refs()):
+        if ref.startswith(_BRANCH_PREFIX):
+            table.manage_snapshots().remove_branch(ref).commit()
+    head = table.current_snapshot()
+    if head is None:
+        raise TransientError("the table has no snapshot to branch from", where=str(name))
+    stage = Stage(name, _BRANCH_PREFIX + batch.batch_id, head.snapshot_id)
+    table.manage_snapshots().create_branch(head.snapshot_id, stage.branch).commit()
+    return stage
+
+
+def append_nothing(lake: Lake, stage: Stage, batch: Batch) -> None:
+    """The commit of a batch without rows: the checkpoint moves all the same."""
+    table = lake.load(stage.name)
+    nothing = table.schema().as_arrow().empty_table()
+    table.append(nothing, snapshot_properties=commit_properties(batch), branch=stage.branch)
+
+
+def staged_rows(lake: Lake, stage: Stage) -> int:
+    """Rows that the branch has added to main, by the commits' own summaries."""
+    history = history_of(lake.load(stage.name))
+    return sum(snapshot.count("added-records") for snapshot in history.between(stage.base, history.refs[stage.branch]))
+
+
+def publish(lake: Lake, stage: Stage, properties: Mapping[str, str]) -> int:
+    """Move main to the branch, set table properties and drop the branch, all in one commit; the new snapshot.
+
+    Refused with MainMovedError when main is no longer where the branch began: a runner that lost its lease
+    can't publish.
+    """
+    from pyiceberg.exceptions import CommitFailedException
+
+    last: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        table = lake.load(stage.name)
+        staged = table.refs()[stage.branch].snapshot_id if stage.branch in table.refs() else None
+        _refuse_if_moved(table, stage, staged)
+        try:
+            _move_main(lake, table, stage, staged, properties)
+        except CommitFailedException as error:  # a commit to another branch or the schema came between
+            last = error
+        else:
+            return int(staged or 0)
+    raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(stage.name), found=str(last))
+
+
+def _refuse_if_moved(table: Table, stage: Stage, staged: int | None) -> None:
+    head = table.current_snapshot()
+    if staged is None or head is None or head.snapshot_id != stage.base:
+        raise MainMovedError(
+            "main moved while this batch was written",
+            where=str(stage.name),
+            found=f"snapshot {head.snapshot_id if head else None}",
+            expected=f"snapshot {stage.base}",
+            remedy="Nothing was published; the next run continues from what is there.",
+        )
+
+
+def _move_main(lake: Lake, table: Table, stage: Stage, staged: int | None, properties: Mapping[str, str]) -> None:
+    from pyiceberg.table.update import (
+        AssertRefSnapshotId,
+        RemoveSnapshotRefUpdate,
+        SetPropertiesUpdate,
+        SetSnapshotRefUpdate,
+        TableUpdate,
+    )
+
+    updates: list[TableUpdate] = [
+        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": staged}),
+        RemoveSnapshotRefUpdate.model_validate({"ref-name": stage.branch}),
+    ]
+    if properties:
+        updates.append(SetPropertiesUpdate(updates=dict(properties)))
+    requirements = (
+        AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": stage.base}),
+        AssertRefSnapshotId.model_validate({"ref": stage.branch, "snapshot-id": staged}),
+    )
+    lake.catalog.commit_table(table, requirements, tuple(updates))

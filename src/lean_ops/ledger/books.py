@@ -1,0 +1,154 @@
+"""What a batch leaves in the ledger, the run history and the alerts, each row once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from lean_ops.lake.shared import SharedTables
+    from lean_ops.model.batch import Batch, Counts, Zone
+    from lean_ops.model.tables import Names
+
+ERROR_RATE_WARNING: Final = 0.05
+ERROR_RATE_CRITICAL: Final = 0.10
+
+
+class RunStatus(StrEnum):
+    """How an attempt at a batch ended."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+def reconciliation_row(batch: Batch, counts: Counts, now: datetime) -> dict[str, Any]:
+    """The batch's line in the ledger."""
+    return {
+        "topic_name": batch.topic,
+        "zone": str(batch.zone),
+        "kind": "BATCH",
+        "batch_id": batch.batch_id,
+        "from_snapshot": None if batch.from_snapshot is None else str(batch.from_snapshot),
+        "to_snapshot": str(batch.to_snapshot),
+        "records_in": counts.records_in,
+        "records_out": counts.records_out,
+        "inserted": counts.inserted,
+        "updated": counts.updated,
+        "duplicates": counts.duplicates,
+        "superseded": counts.superseded,
+        "errors": counts.errors,
+        "variance": counts.variance,
+        "balanced": counts.balanced,
+        "recorded_at": now,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a hop of a topic."""
+
+    run_id: str
+    topic: str
+    zone: Zone
+    batch_id: str | None
+    started_at: datetime
+
+
+def history_row(
+    attempt: Attempt, status: RunStatus, reason: str | None, counts: Counts | None, now: datetime
+) -> dict[str, Any]:
+    """The attempt's line in the run history."""
+    return {
+        "run_id": attempt.run_id,
+        "topic_name": attempt.topic,
+        "zone": str(attempt.zone),
+        "batch_id": attempt.batch_id,
+        "status": str(status),
+        "reason": reason,
+        "records_in": counts.records_in if counts else None,
+        "records_out": counts.records_out if counts else None,
+        "error_rate": counts.error_rate if counts else None,
+        "started_at": attempt.started_at,
+        "ended_at": now,
+        "duration_ms": round((now - attempt.started_at).total_seconds() * 1000),
+        "engine": "spark",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that a person should know; `key` makes the same alert of the same batch one alert."""
+
+    key: str
+    topic: str
+    kind: str
+    severity: str
+    message: str
+    value: float | None = None
+    threshold: float | None = None
+
+    @property
+    def alert_id(self) -> str:
+        """The alert's id: repeated work does not repeat it."""
+        return f"{self.kind}-{self.topic}-{self.key}"
+
+    def row(self, now: datetime) -> dict[str, Any]:
+        """The alert's row."""
+        return {
+            "alert_id": self.alert_id,
+            "topic_name": self.topic,
+            "kind": self.kind,
+            "severity": self.severity,
+            "message": self.message,
+            "value": self.value,
+            "threshold": self.threshold,
+            "opened_at": now,
+            "closed_at": None,
+        }
+
+
+def error_rate_alert(batch: Batch, counts: Counts) -> Alert | None:
+    """The alert that a batch's share of errors calls for."""
+    if counts.error_rate <= ERROR_RATE_WARNING:
+        return None
+    critical = counts.error_rate > ERROR_RATE_CRITICAL
+    return Alert(
+        batch.batch_id,
+        batch.topic,
+        "ERROR_RATE",
+        "critical" if critical else "warning",
+        f"{counts.errors} of {counts.records_in} records of a {batch.zone} batch were refused",
+        counts.error_rate,
+        ERROR_RATE_CRITICAL if critical else ERROR_RATE_WARNING,
+    )
+
+
+class Books:
+    """The operational tables as a batch writes them."""
+
+    def __init__(self, shared: SharedTables, names: Names) -> None:
+        self._shared = shared
+        self._names = names
+        self._log = structlog.get_logger("lean_ops.books")
+
+    def append(self, table: str, row: dict[str, Any]) -> None:
+        """Append a row."""
+        self._shared.append_rows(self._names.ops(table), [row])
+
+    def append_once(self, table: str, row: dict[str, Any], key: Sequence[str], repeated: bool) -> None:
+        """Append a row unless an earlier try of the same work (`repeated`) has left one with the same key."""
+        name = self._names.ops(table)
+        if not (repeated and self._shared.count(name, **{column: row[column] for column in key})):
+            self._shared.append_rows(name, [row])
+
+    def raise_alert(self, alert: Alert, now: datetime, repeated: bool = False) -> None:
+        """Tell whoever listens: a log line and a row."""
+        self._log.warning("alert", kind=alert.kind, severity=alert.severity, topic=alert.topic, message=alert.message)
+        self.append_once("alerts", alert.row(now), ("topic_name", "alert_id"), repeated)

@@ -1,0 +1,121 @@
+"""One batch from intent to checkpoint. Whatever step a crash follows, the next run finishes the same batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from lean_ops.lake.staging import publish
+from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row, reconciliation_row
+from lean_ops.model.batch import Batch, Counts, Intent
+from lean_ops.model.errors import TerminalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.snapshots import TableCheckpoint
+    from lean_ops.ledger.books import Books
+    from lean_ops.model.registry import Gate
+    from lean_ops.operate.plan import PlannedBatch
+    from lean_ops.standardize.hop import Staged
+    from lean_ops.state.port import Lease, StateStore
+
+
+class Hop(Protocol):
+    """A zone's way of staging a batch."""
+
+    def stage(self, intent: Intent, resumed: bool, on_step: Callable[[str], None]) -> Staged:
+        """Write the batch on a branch, with its errors; return it balanced."""
+
+
+def no_step(_: str) -> None:
+    """Nobody listens to the steps."""
+
+
+class BatchRunner:
+    """Takes a batch through its steps: intent, stage, balance, publish, ledger, checkpoint.
+
+    `on_step` hears the name of each step once it is done.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        books: Books,
+        state: StateStore,
+        hop: Hop,
+        clock: Callable[[], datetime],
+        on_step: Callable[[str], None] = no_step,
+    ) -> None:
+        self._lake = lake
+        self._books = books
+        self._state = state
+        self._hop = hop
+        self._clock = clock
+        self._on_step = on_step
+
+    def run(self, planned: PlannedBatch, gate: Gate, lease: Lease, run_id: str) -> Counts:
+        """Do a planned batch, or finish what an earlier run began of it; its books."""
+        intent = self._intent(planned, gate, lease)
+        published = self._checkpoint(intent.batch)
+        if published is None or published.batch_id != intent.batch.batch_id:
+            staged = self._hop.stage(intent, planned.resumes, self._on_step)
+            intent = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
+            self._state.save_intent(intent, lease, self._clock())
+            self._on_step("balanced")
+            publish(self._lake, staged.stage, staged.table_properties)
+            self._on_step("published")
+        return self._book(intent, planned.resumes, lease, run_id)
+
+    def is_current(self, planned: PlannedBatch) -> bool:
+        """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
+        stored = self._state.checkpoint(planned.batch.pipeline_id)
+        if planned.resumes:
+            return stored.intent is not None and stored.intent.batch == planned.batch
+        published = self._checkpoint(planned.batch)
+        start = published.to_snapshot if published else None
+        return stored.intent is None and start == planned.batch.from_snapshot
+
+    def _intent(self, planned: PlannedBatch, gate: Gate, lease: Lease) -> Intent:
+        stored = self._state.checkpoint(planned.batch.pipeline_id).intent
+        if stored is not None and stored.batch == planned.batch:
+            return stored
+        intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
+        self._state.save_intent(intent, lease, self._clock())
+        self._on_step("intent stored")
+        return intent
+
+    def _checkpoint(self, batch: Batch) -> TableCheckpoint | None:
+        history = self._lake.file.history(self._lake.names.standardized(batch.topic))
+        return history.checkpoint() if history else None
+
+    def _book(self, intent: Intent, resumed: bool, lease: Lease, run_id: str) -> Counts:
+        """Everything that follows publication; each row once per batch, however often this is repeated."""
+        batch, counts = intent.batch, intent.counts
+        if counts is None:
+            raise TerminalError(
+                "the batch is published but its counts are not stored",
+                where=f"topic {batch.topic!r}, batch {batch.batch_id}",
+                remedy="Restore the state store from a backup, or rebuild the topic.",
+            )
+        now = self._clock()
+        self._books.append_once(
+            "reconciliation_log", reconciliation_row(batch, counts, now), ("topic_name", "batch_id"), resumed
+        )
+        self._on_step("ledger written")
+        attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
+        self._books.append_once(
+            "job_run_history",
+            history_row(attempt, RunStatus.SUCCEEDED, None, counts, now),
+            ("topic_name", "batch_id", "status"),
+            resumed,
+        )
+        alert = error_rate_alert(batch, counts)
+        if alert is not None:
+            self._books.raise_alert(alert, now, resumed)
+        self._on_step("history written")
+        self._state.close_batch(intent, lease, self._clock())
+        self._on_step("checkpoint moved")
+        return counts

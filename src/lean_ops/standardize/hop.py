@@ -1,0 +1,161 @@
+"""RAW to Standardized: one batch staged on a branch, its errors and drift written, its books balanced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lean_ops.lake.snapshots import history_of
+from lean_ops.lake.spark import prepare_for
+from lean_ops.lake.staging import Stage, append_nothing, open_stage, staged_rows
+from lean_ops.model.batch import Counts
+from lean_ops.model.errors import TerminalError
+from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
+from lean_ops.standardize.drift import DriftKind, drift_rows, find_drift
+from lean_ops.standardize.write import Observed, batch_frames, refused_rows, write_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.shared import SharedTables
+    from lean_ops.lake.spark import SparkSessions
+    from lean_ops.model.batch import Batch, Intent
+    from lean_ops.standardize.flatten import PlaceCounts
+
+
+class UnbalancedError(TerminalError):
+    """Records without a fate, or with more than one: the batch must not be seen."""
+
+    def __init__(self, batch: Batch, counts: Counts, observed_in: int) -> None:
+        self.counts = counts
+        super().__init__(
+            "the batch does not balance and was not published",
+            where=f"topic {batch.topic!r}, batch {batch.batch_id}",
+            found=(
+                f"{counts.records_in} records in ({observed_in} seen by the job), {counts.records_out} out,"
+                f" {counts.duplicates} duplicates, {counts.errors} errors"
+            ),
+            expected="in = out + duplicates + errors",
+            remedy="The tables are as they were; `lean-ops history` shows the attempts.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A batch that is ready to be published."""
+
+    stage: Stage
+    counts: Counts
+    last_ingestion_ts: int | None
+    table_properties: Mapping[str, str]
+
+
+class StandardizeHop:
+    """Stages batches of any topic; each thread works in its own Spark session."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        shared: SharedTables,
+        sessions: SparkSessions,
+        column_limit: int,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._lake = lake
+        self._shared = shared
+        self._sessions = sessions
+        self._column_limit = column_limit
+        self._clock = clock
+
+    def stage(self, intent: Intent, resumed: bool, on_step: Callable[[str], None]) -> Staged:
+        """Write the batch on its branch, its errors and its drift; UnbalancedError if the books do not balance.
+
+        A batch that is tried again (`resumed`) finds what an earlier try has already written for good.
+        """
+        batch = intent.batch
+        name = self._lake.names.standardized(batch.topic)
+        before = published_columns(self._lake.ensure_standardized(batch.topic))
+        raw = history_of(self._lake.load(self._lake.names.raw(batch.topic)))
+        records_in = raw.records_between(batch.from_snapshot, batch.to_snapshot)
+        stage = open_stage(self._lake, name, batch)
+        if records_in:
+            stage, observed = self._write(intent, stage, records_in, resumed, on_step)
+        else:
+            append_nothing(self._lake, stage, batch)
+            observed = Observed()
+        table = self._lake.load(name)
+        after, held = PayloadColumns.of_schema(table.schema()), kinds_held(table)
+        self._log_drift(batch, (before, after), held, observed.places, resumed)
+        on_step("drift logged")
+        counts = self._balanced(batch, stage, observed, records_in)
+        return Staged(stage, counts, observed.last_ingestion_ts, kinds_property(held, observed.places, after))
+
+    def _write(
+        self, intent: Intent, stage: Stage, records_in: int, resumed: bool, on_step: Callable[[str], None]
+    ) -> tuple[Stage, Observed]:
+        """Rows with the columns known so far, then errors; once more with new columns if new leaves turned up.
+
+        So a payload is parsed once, and twice in a batch that brings new columns. Errors come before the second
+        write, which leaves them out: a refused payload is never parsed three times.
+        """
+        batch, spark = intent.batch, self._sessions.mine()
+        prepare_for(spark, records_in)
+        left_out = self._errors_of(batch) if resumed else 0
+        frames = batch_frames(spark, self._lake, batch, left_out > 0)
+        columns = self._columns(batch)
+        observed = write_rows(frames, stage, columns)
+        on_step("rows staged")
+        errors = left_out + observed.errors
+        if observed.errors:
+            parts = refused_rows(spark, frames, stage, observed, self._clock())
+            self._shared.append(self._lake.names.parse_errors, parts)
+            on_step("errors written")
+        if columns.unknown(observed.places) and columns.room(self._column_limit):
+            table = self._lake.load(stage.name)
+            add_columns(table, observed.places, intent.declared, self._column_limit)
+            on_step("columns added")
+            stage = open_stage(self._lake, stage.name, batch)
+            left_out = errors
+            frames = batch_frames(spark, self._lake, batch, left_out > 0)
+            observed = write_rows(frames, stage, self._columns(batch))
+            on_step("rows staged again")
+        return stage, replace(observed, first_copies=observed.first_copies + left_out, errors=errors)
+
+    def _columns(self, batch: Batch) -> PayloadColumns:
+        return PayloadColumns.of_schema(self._lake.load(self._lake.names.standardized(batch.topic)).schema())
+
+    def _errors_of(self, batch: Batch) -> int:
+        return self._shared.rows_of_batch(self._lake.names.parse_errors, batch.topic, batch.batch_id)
+
+    def _balanced(self, batch: Batch, stage: Stage, observed: Observed, records_in: int) -> Counts:
+        """The books, each number from a source of its own: summaries, the job, and the error table itself."""
+        counts = Counts(
+            records_in=records_in,
+            inserted=staged_rows(self._lake, stage),
+            duplicates=observed.records_in - observed.first_copies,
+            errors=self._errors_of(batch) if observed.errors else 0,
+        )
+        if not counts.balanced or observed.records_in != records_in:
+            raise UnbalancedError(batch, counts, observed.records_in)
+        return counts
+
+    def _log_drift(
+        self,
+        batch: Batch,
+        columns: tuple[PayloadColumns, PayloadColumns],
+        held: PlaceCounts,
+        places: PlaceCounts,
+        resumed: bool,
+    ) -> None:
+        """Once per batch: a try that finds the batch's rows adds nothing."""
+        drift_log = self._lake.names.ops("drift_log")
+        if resumed and self._shared.rows_of_batch(drift_log, batch.topic, batch.batch_id):
+            return
+        before, after = columns
+        logged: set[str] = set()
+        if after.unknown(places):
+            logged = self._shared.values(drift_log, "json_pointer", topic_name=batch.topic, kind=DriftKind.COLUMN_LIMIT)
+        drift = find_drift(before, after, held, places, logged)
+        self._shared.append_rows(drift_log, drift_rows(batch, drift, self._clock()))
