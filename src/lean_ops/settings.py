@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lean_ops.model.errors import WrongUseError
 from lean_ops.model.tables import Names
@@ -37,7 +37,9 @@ class Settings(BaseModel):
     lease_seconds: int = Field(300, ge=5, description="a topic's lease; renewed while its runner works")
     failures_before_pause: int = Field(3, ge=1, description="failed batches in a row until a topic is paused")
     workers: int = Field(4, ge=1, le=64, description="topics processed at the same time")
-    format_version: Literal[2, 3] = Field(2, description="Iceberg format of new tables")
+    format_version: int = Field(2, ge=2, le=3, description="Iceberg format of new tables")
+
+    pii_key: SecretStr | None = Field(None, min_length=16, description="key of `pii: hash`; no such schema without it")
 
     spark_master: str = Field("local[*]", min_length=1, description="Spark master address")
     spark_driver_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$", description="memory of the embedded Spark")
@@ -145,7 +147,7 @@ def _validated(values: dict[str, Any], origins: dict[str, str]) -> Settings:
         raise WrongUseError(
             "no such setting" if first["type"] == "extra_forbidden" else str(first["msg"]),
             where=f"{origins.get(key, 'default')}, key '{key}'",
-            found=repr(values.get(key)),
+            found="a secret" if key == "pii_key" else repr(values.get(key)),
             expected=_allowed(key),
             remedy="`lean-ops config` lists every setting.",
         ) from error

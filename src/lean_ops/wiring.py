@@ -14,7 +14,7 @@ from lean_ops.state.presence import Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lean_ops.govern.gate import RegistryGate
     from lean_ops.govern.store import SchemaFolder
@@ -136,7 +136,8 @@ class Services:
         """Where schemas are handed in."""
         from lean_ops.govern.submit import Submissions
 
-        return Submissions(self.schemas, self.state, self._record_schema_version, can_hash=True)
+        can_hash = self.settings.pii_key is not None
+        return Submissions(self.schemas, self.state, self._record_schema_version, can_hash=can_hash)
 
     def _record_schema_version(self, row: Mapping[str, Any]) -> None:
         self.lake.ensure_shared()
@@ -163,7 +164,7 @@ class Services:
             self.state,
             keeper,
             self.gate.gate,
-            self.settle_ingest,
+            self.flush_recovery.finish_flushes,
             self.sessions.cancel_all,
             self.clock,
         )

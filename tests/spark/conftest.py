@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.spark.driver import OpenGate, TopicDriver
 
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
-from tests.spark.driver import OpenGate, TopicDriver
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+
 from lean_ops.lake.snapshots import history_of
 from lean_ops.model.registry import Gate
 from lean_ops.operate.plan import Planner

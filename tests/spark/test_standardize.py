@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from lean_ops.model.batch import Counts
-from lean_ops.ledger.books import RunStatus
 from tests.spark.driver import TopicDriver, at, run_topics
 from tests.unit.standardize.test_flattening_cases import ONE_PAYLOAD_CASES, flatten_all
 from tests.unit.standardize.test_payload import REFUSED
+
+from lean_ops.ledger.books import RunStatus
+from lean_ops.model.batch import Counts
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +33,7 @@ def test_every_flattening_case_comes_out_of_the_job_as_the_rules_say(topic: Topi
     payloads = [payload for payload, _ in ONE_PAYLOAD_CASES.values()]
     refused = {name: case for name, case in REFUSED.items() if case[0] is None or _is_text(case[0])}
     topic.put(*(message(f"ok-{number:02}", payload) for number, payload in enumerate(payloads)))
-    topic.put(*(message(f"bad-{name}", payload and payload.decode()) for name, (payload, _, _) in refused.items()))
+    topic.put(*(message(f"bad-{name}", _text(payload)) for name, (payload, _, _) in refused.items()))
 
     assert counts(topic) == Counts(records_in=len(payloads) + len(refused), inserted=len(payloads), errors=len(refused))
     expected = flatten_all(payloads, limit=25)
@@ -43,7 +43,7 @@ def test_every_flattening_case_comes_out_of_the_job_as_the_rules_say(topic: Topi
     assert errors.keys() == {f"bad-{name}" for name in refused}
     for name, (payload, error_type, words) in refused.items():
         row = errors[f"bad-{name}"]
-        assert (row["raw_payload"], row["error_type"]) == (payload and payload.decode(), error_type)
+        assert (row["raw_payload"], row["error_type"]) == (_text(payload), error_type)
         assert words in row["error_message"]
         assert row["replay_status"] == "NEW"
 
@@ -54,6 +54,10 @@ def _is_text(payload: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _text(payload: bytes | None) -> str | None:
+    return None if payload is None else payload.decode()
 
 
 def test_the_first_copy_wins_inside_a_batch(topic: TopicDriver) -> None:
@@ -108,7 +112,9 @@ def test_new_columns_are_added_and_older_rows_have_null_there(topic: TopicDriver
     schema = topic.services.lake.load(topic.services.lake.names.standardized(topic.name)).schema()
     docs = {field.name: field.doc for field in schema.fields if field.doc}
     assert docs == {"a": "/a", "b_c": "/b/c", a_too: "/A"}
-    drift = {(row["kind"], row["json_pointer"], row["column_name"], row["records"]) for row in topic.shared("drift_log")}
+    drift = {
+        (row["kind"], row["json_pointer"], row["column_name"], row["records"]) for row in topic.shared("drift_log")
+    }
     assert drift == {
         ("NEW_COLUMN", "/a", "a", 1),
         ("NEW_COLUMN", "/b/c", "b_c", 1),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lean_ops.entrypoints.commands import setup
+from lean_ops.entrypoints.commands import doctor, ingest, reading, run, schema, setup
 from lean_ops.entrypoints.context import App, fail_with
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.settings import load_settings
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (setup,):
+for module in (setup, ingest, doctor, schema, run, reading):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")

@@ -91,6 +91,7 @@ class Intent:
     declared: tuple[str, ...]
     started_at: str
     counts: Counts | None = None
+    last_ingestion_ts: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a store."""
@@ -101,4 +102,4 @@ class Intent:
         """The intent that `to_dict` made this of."""
         batch = Batch(**{**data["batch"], "zone": Zone(data["batch"]["zone"])})
         counts = Counts(**data["counts"]) if data["counts"] is not None else None
-        return cls(batch, tuple(data["declared"]), data["started_at"], counts)
+        return cls(batch, tuple(data["declared"]), data["started_at"], counts, data["last_ingestion_ts"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -42,6 +42,14 @@ class RegistryItem:
     def processing_enabled(self) -> bool:
         """The gate: a deployed schema, and nobody paused the topic."""
         return self.status in {Status.READY, Status.REBUILDING} and self.flow is Flow.ENABLED
+
+    def paused(self, reason: str, now: str) -> RegistryItem:
+        """The same topic, held back."""
+        return replace(self, flow=Flow.PAUSED, flow_reason=reason, updated_at=now)
+
+    def resumed(self, now: str) -> RegistryItem:
+        """The same topic, let through again."""
+        return replace(self, flow=Flow.ENABLED, flow_reason=None, updated_at=now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,7 +13,7 @@ import structlog
 from lean_ops.ledger.books import Alert, Attempt, RunStatus, history_row
 from lean_ops.model.batch import Counts, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
-from lean_ops.model.registry import Flow, Gate, RegistryItem
+from lean_ops.model.registry import Gate
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 
@@ -56,7 +56,7 @@ class RunParts:
     state: StateStore
     leases: LeaseKeeper
     gate: Callable[[str], Gate]
-    settle_ingest: Callable[[str], None]
+    settle_ingest: Callable[[str], object]
     cancel_jobs: Callable[[], None]
     clock: Callable[[], datetime]
 
@@ -139,9 +139,8 @@ class Run:
 
     def _pause(self, topic: str, failures: int, reason: str) -> str:
         why = f"{failures} failures in a row, the last: {reason}"
-        item = self.parts.state.item(topic) or RegistryItem(topic)
         now = self.parts.clock()
-        self.parts.state.put_item(replace(item, flow=Flow.PAUSED, flow_reason=why, updated_at=now.isoformat()))
+        self.parts.state.update_item(topic, lambda item: item.paused(why, now.isoformat()))
         self.parts.books.raise_alert(Alert(self.run_id, topic, "TOPIC_PAUSED", "critical", why), now)
         return f"{reason} (paused after {failures} failures in a row; `lean-ops resume {topic}` once it is mended)"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from lean_ops.model.batch import Intent
@@ -86,8 +87,8 @@ class Registry(Protocol):
     def items(self) -> dict[str, RegistryItem]:
         """Every topic known, by name."""
 
-    def put_item(self, item: RegistryItem) -> None:
-        """Store a topic's item."""
+    def update_item(self, topic: str, change: Callable[[RegistryItem], RegistryItem]) -> RegistryItem:
+        """Change a topic's item (a new one if it is unknown) with nobody writing in between; the new item."""
 
     def claim_name(self, topic: str, source_name: str, now: datetime) -> None:
         """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""

@@ -148,10 +148,13 @@ class SqliteStateStore:
         rows = self._db().execute("SELECT * FROM schema_registry ORDER BY topic_name")
         return {row["topic_name"]: _item(row) for row in rows}
 
-    def put_item(self, item: RegistryItem) -> None:
-        """Store a topic's item."""
+    def update_item(self, topic: str, change: Callable[[RegistryItem], RegistryItem]) -> RegistryItem:
+        """Change a topic's item (a new one if it is unknown) with nobody writing in between; the new item."""
         with self._transaction() as db:
+            row = db.execute("SELECT * FROM schema_registry WHERE topic_name = ?", (topic,)).fetchone()
+            item = change(_item(row) if row else RegistryItem(topic))
             _put(db, item)
+        return item
 
     def claim_name(self, topic: str, source_name: str, now: datetime) -> None:
         """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""

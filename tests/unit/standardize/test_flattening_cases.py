@@ -50,7 +50,10 @@ LONG_KEY = "k" * 250
 ONE_PAYLOAD_CASES = {
     "a leaf is its path joined by _": ('{"event":{"userId":"u-7"}}', {"event_userid": "u-7"}),
     "names are lower case": ('{"EventType":"Login"}', {"eventtype": "Login"}),
-    "other characters become _": ('{"ip-address":"x","a b":"y","ünï":"z"}', {"ip_address": "x", "a_b": "y", "_n_": "z"}),
+    "other characters become _": (
+        '{"ip-address":"x","a b":"y","ünï":"z"}',
+        {"ip_address": "x", "a_b": "y", "_n_": "z"},
+    ),
     "an astral character is one _": ('{"a😀b":"x"}', {"a_b": "x"}),
     "an empty key is _": ('{"":"x"}', {"_": "x"}),
     "an empty key inside": ('{"a":{"":"x"}}', {"a__": "x"}),

@@ -1,0 +1,114 @@
+"""`run`: plan, then act; `--explain` stops after the plan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from lean_ops.entrypoints.context import App, app_of
+from lean_ops.model.errors import LeanOpsError
+from lean_ops.model.topic import parse_topic
+
+if TYPE_CHECKING:
+    from lean_ops.operate.plan import RunPlan
+    from lean_ops.operate.run import TopicOutcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command("run")(run)
+
+
+def run(
+    ctx: typer.Context,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics to process; all when none is given.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the plan and change nothing.")] = False,
+) -> None:
+    """Move what is new from RAW to Standardized, topic by topic, each exactly once."""
+    call = app_of(ctx)
+    if call.services.schemas.open_activations():
+        call.services.submissions.finish_interrupted(call.services.clock())
+    plan = call.services.planner.plan([parse_topic(topic) for topic in topics or ()])
+    if explain:
+        _show_plan(call, plan)
+    elif plan.work:
+        _execute(call, plan)
+    else:
+        _nothing_new(call, plan)
+
+
+def _show_plan(call: App, plan: RunPlan) -> None:
+    call.console.rows("plan", plan_rows(plan))
+
+
+def plan_rows(plan: RunPlan) -> list[dict[str, Any]]:
+    """The plan as rows: one per batch, and one for each topic without any."""
+    rows: list[dict[str, Any]] = []
+    for topic in plan.topics:
+        base = {"topic": topic.topic, "plan": topic.summary, "records": topic.waiting}
+        rows += [
+            {
+                **base,
+                "plan": "resume" if planned.resumes else "process",
+                "zone": str(planned.batch.zone),
+                "records": planned.records,
+                "from_snapshot": planned.batch.from_snapshot,
+                "to_snapshot": planned.batch.to_snapshot,
+                "batch_id": planned.batch.batch_id,
+            }
+            for planned in topic.batches
+        ] or [{**base, "zone": None, "from_snapshot": None, "to_snapshot": None, "batch_id": None}]
+    return rows
+
+
+def _nothing_new(call: App, plan: RunPlan) -> None:
+    if call.console.as_json:
+        call.console.document({"run_id": None, "topics": [], "waiting": _waiting(plan)})
+        return
+    call.console.say(f"nothing new: {len(plan.topics)} topics looked at")
+    _say_waiting(call, plan)
+
+
+def _waiting(plan: RunPlan) -> list[dict[str, Any]]:
+    return [{"topic": topic.topic, "records": topic.waiting, "reason": topic.gate.reason} for topic in plan.shut]
+
+
+def _say_waiting(call: App, plan: RunPlan) -> None:
+    for topic in plan.shut[:20]:
+        call.console.say(f"{topic.topic}: skipped, {escape(topic.gate.reason)}; {topic.waiting} records wait in RAW")
+    if len(plan.shut) > 20:
+        call.console.say(f"… and {len(plan.shut) - 20} more topics wait; `lean-ops status` lists them")
+
+
+def _execute(call: App, plan: RunPlan) -> None:
+    outcomes: list[TopicOutcome] = []
+    call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have new records; starting Spark")
+    with call.services.new_run() as current:
+        try:
+            for outcome in current.execute(plan):
+                outcomes.append(outcome)
+                call.console.say(f"[{len(outcomes)}/{len(plan.work)}] {escape(outcome_line(outcome))}")
+        except KeyboardInterrupt:
+            raise LeanOpsError("interrupted between commits", remedy="The next `lean-ops run` continues.") from None
+    _say_waiting(call, plan)
+    failed = [outcome for outcome in outcomes if outcome.status == "FAILED"]
+    if call.console.as_json:
+        topics = [asdict(outcome) for outcome in outcomes]
+        call.console.document({"run_id": current.run_id, "topics": topics, "waiting": _waiting(plan)})
+    if failed:
+        call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")
+        raise typer.Exit(1)
+
+
+def outcome_line(outcome: TopicOutcome) -> str:
+    """A topic's outcome in a line."""
+    if outcome.status != "SUCCEEDED":
+        return f"{outcome.topic}: {outcome.status.lower()}: {outcome.reason}"
+    total = [batch.counts for batch in outcome.batches]
+    return (
+        f"{outcome.topic}: {sum(c.records_in for c in total)} in = {sum(c.records_out for c in total)} standardized"
+        f" + {sum(c.duplicates for c in total)} duplicates + {sum(c.errors for c in total)} errors"
+    )

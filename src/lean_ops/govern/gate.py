@@ -1,0 +1,71 @@
+"""The stage gate: nothing is processed before a topic's schema is deployed.
+
+Asked at the start of every run, so it imports no schema model before a schema is really read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.model.errors import TerminalError
+from lean_ops.model.registry import Flow, Gate, RegistryItem, Status
+
+if TYPE_CHECKING:
+    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.model.schema import Schema
+    from lean_ops.state.port import Registry
+
+_NO_SCHEMA: Final = Gate(open=False, reason="no schema deployed")
+
+
+class RegistryGate:
+    """The gates as the registry has them; an open one's schema comes from the schema folder."""
+
+    def __init__(self, registry: Registry, folder: SchemaFolder) -> None:
+        self._registry = registry
+        self._folder = folder
+
+    def gates(self) -> dict[str, Gate]:
+        """Every known topic's gate, without declared pointers: no schema file is opened."""
+        return {topic: _gate(item) for topic, item in self._registry.items().items()}
+
+    def gate(self, topic: str) -> Gate:
+        """One topic's gate; if it is open, with the version and pointers of the active file."""
+        item = self._registry.item(topic)
+        gate = _gate(item) if item else _NO_SCHEMA
+        if not gate.open:
+            return gate
+        schema = self.schema(topic)
+        return Gate(True, f"schema {schema.schema_version}", schema.schema_version, schema.declared_pointers())
+
+    def schema(self, topic: str) -> Schema:
+        """A topic's active schema, which must be there and readable."""
+        from lean_ops.model.schema import parse_schema
+
+        file = self._folder.active_file(topic)
+        content = self._folder.active(topic)
+        if content is None:
+            raise TerminalError(
+                "the registry says this topic has a schema, but its file is gone",
+                where=f"topic {topic!r}",
+                expected=str(file),
+                remedy="Put the newest file of its archive folder back there, or submit the schema again.",
+            )
+        return parse_schema(content, str(file))
+
+
+def _gate(item: RegistryItem) -> Gate:
+    if item.processing_enabled:
+        return Gate(True, f"schema {item.schema_version}", item.schema_version or "")
+    return Gate(open=False, reason=_why_shut(item))
+
+
+def _why_shut(item: RegistryItem) -> str:
+    """The reason in words; a missing schema comes before a pause, because resuming alone would not help."""
+    if item.status is Status.DISABLED:
+        return "disabled"
+    if item.status is Status.ERROR:
+        return f"its only schema failed: {item.last_error}"
+    if item.flow is Flow.PAUSED and item.status is not Status.NO_SCHEMA:
+        return f"paused: {item.flow_reason or 'no reason given'}"
+    return _NO_SCHEMA.reason

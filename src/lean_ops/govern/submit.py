@@ -1,0 +1,210 @@
+"""A schema is submitted: validated, compared with the active one, then active or failed; never in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from lean_ops.model.change import Change, ChangeClass, classify, compare
+from lean_ops.model.problem import Problem, SchemaError
+from lean_ops.model.registry import RegistryItem, Status
+from lean_ops.model.schema import Schema, parse_schema
+from lean_ops.model.strict_json import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.state.port import Registry
+
+_KEPT_STATUS: Final = frozenset({Status.DISABLED, Status.REBUILDING})
+
+
+class SchemaRefusedError(SchemaError):
+    """A submitted schema that did not become active; `error_file` has the same problems."""
+
+    def __init__(self, topic: str, problems: tuple[Problem, ...], error_file: Path, *, had_active: bool) -> None:
+        self.error_file = error_file
+        stays = "The active schema stays in force." if had_active else "The topic still has no schema."
+        super().__init__(f"schema of topic {topic!r}", problems, remedy=f"{stays} The reasons are in {error_file}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A schema that is active now; `changed` is False when it already was."""
+
+    topic: str
+    schema: Schema
+    change_class: ChangeClass
+    changes: tuple[Change, ...]
+    archived: Path | None
+    changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """The desk where schemas are handed in.
+
+    `record_version` appends one row to the schema history; after a crash it may see the same row again.
+    """
+
+    folder: SchemaFolder
+    registry: Registry
+    record_version: Callable[[Mapping[str, Any]], None]
+    can_hash: bool
+
+    def submit(
+        self,
+        topic: str,
+        content: bytes,
+        *,
+        submitted_by: str,
+        now: datetime,
+        request: Mapping[str, Any] | None = None,
+    ) -> Activation:
+        """Make `content` the topic's active schema, or raise SchemaRefusedError and leave the active one alone."""
+        with self.folder.locked(topic):
+            self._reconcile(topic, now)
+            active = self._active(topic)
+            if active is not None and self.folder.active(topic) == content:
+                return Activation(topic, active, ChangeClass.COMPATIBLE, (), None, changed=False)
+            self.folder.put_pending(topic, content, request)
+            try:
+                schema = self._validated(topic, content, active)
+            except SchemaError as error:
+                raise self._refused(topic, error, now, had_active=active is not None) from None
+            return self._activate(topic, schema, active, _History(submitted_by, request), now)
+
+    def reconcile_registry(self, topic: str, now: datetime) -> RegistryItem | None:
+        """Make registry and history follow the folder, finishing what a crash interrupted."""
+        with self.folder.locked(topic):
+            return self._reconcile(topic, now)
+
+    def finish_interrupted(self, now: datetime) -> tuple[str, ...]:
+        """Reconcile every topic whose activation was interrupted; those topics. One folder listing if there is none."""
+        topics = self.folder.open_activations()
+        for topic in topics:
+            self.reconcile_registry(topic, now)
+        return topics
+
+    # validation
+
+    def _active(self, topic: str) -> Schema | None:
+        content, where = self.folder.active(topic), str(self.folder.active_file(topic))
+        try:
+            return None if content is None else parse_schema(content, where)
+        except SchemaError as error:
+            remedy = "The active schema was changed by hand: put it right, or the newest of its archive in its place."
+            raise SchemaError(where, error.problems, remedy=remedy) from None
+
+    def _validated(self, topic: str, content: bytes, active: Schema | None) -> Schema:
+        schema = parse_schema(content, topic)
+        problems = [*self._problems(topic, schema), *(_steps_back(active, schema) if active else ())]
+        if problems:
+            raise SchemaError(topic, problems)
+        return schema
+
+    def _problems(self, topic: str, schema: Schema) -> Iterator[Problem]:
+        if schema.table_name != topic:
+            yield Problem(("table_name",), "is not this topic", shown(schema.table_name), shown(topic))
+        for name, column in schema.payload_columns.items():
+            if column.pii == "hash" and not self.can_hash:
+                keys = ("payload_columns", name, "pii")
+                yield Problem(keys, "hashing needs a key", '"hash"', "the setting with the key, or pii mask or drop")
+
+    # success
+
+    def _activate(
+        self, topic: str, schema: Schema, active: Schema | None, history: _History, now: datetime
+    ) -> Activation:
+        changes = compare(active, schema) if active else ()
+        change_class = classify(changes) if active else ChangeClass.NEW
+        note = {
+            "topic_name": topic,
+            "schema_version": schema.schema_version,
+            "change_class": change_class.value,
+            "changes": json.dumps([change.to_dict() for change in changes], ensure_ascii=False),
+            "submitted_by": history.submitted_by,
+            "justification": history.justification,
+            "applied_at": now.isoformat(),
+        }
+        archived = self.folder.activate(topic, active.schema_version if active else None, note, now)
+        self._reconcile(topic, now)
+        return Activation(topic, schema, change_class, changes, archived)
+
+    def _reconcile(self, topic: str, now: datetime) -> RegistryItem | None:
+        active = self._active(topic)
+        item = self._follow(topic, active, now) if active else self.registry.item(topic)
+        if active is not None:
+            self._write_history(topic, active)  # after the gate: a topic need not wait for its history
+        self.folder.close_activation(topic)
+        return item
+
+    def _write_history(self, topic: str, active: Schema) -> None:
+        note = self.folder.activation(topic)
+        if note is not None and note["schema_version"] == active.schema_version:
+            text = (self.folder.active(topic) or b"").decode()
+            self.record_version({**note, "schema": text, "applied_at": datetime.fromisoformat(note["applied_at"])})
+
+    def _follow(self, topic: str, active: Schema, now: datetime) -> RegistryItem:
+        def ready(item: RegistryItem) -> RegistryItem:
+            status = item.status if item.status in _KEPT_STATUS else Status.READY
+            if item.schema_version == active.schema_version and item.status is status:
+                return item
+            return replace(
+                item,
+                status=status,
+                schema_version=active.schema_version,
+                schema_path=str(self.folder.active_file(topic)),
+                error_path=None,
+                last_error=None,
+                updated_at=now.isoformat(),
+            )
+
+        item = self.registry.item(topic) or RegistryItem(topic)
+        return item if ready(item) is item else self.registry.update_item(topic, ready)
+
+    # failure
+
+    def _refused(self, topic: str, error: SchemaError, now: datetime, *, had_active: bool) -> SchemaRefusedError:
+        errors = [problem.to_dict() for problem in error.problems]
+        file = self.folder.fail(topic, {"errors": errors, "submitted_at": now.isoformat()})
+
+        def failed(item: RegistryItem) -> RegistryItem:
+            never_ready = not had_active and item.status not in _KEPT_STATUS
+            return replace(
+                item,
+                status=Status.ERROR if never_ready else item.status,
+                error_path=str(file),
+                last_error=error.summary,
+                updated_at=now.isoformat(),
+            )
+
+        self.registry.update_item(topic, failed)
+        return SchemaRefusedError(topic, error.problems, file, had_active=had_active)
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """What the schema history says of a submission beside its changes."""
+
+    submitted_by: str
+    request: Mapping[str, Any] | None
+
+    @property
+    def justification(self) -> str | None:
+        return (self.request or {}).get("justification")
+
+
+def _steps_back(active: Schema, schema: Schema) -> Iterator[Problem]:
+    """Why a schema may not follow the active one: its version does not rise, or it breaks something."""
+    if schema.version <= active.version:
+        expected = f"a version above the active {active.schema_version}"
+        yield Problem(("schema_version",), "does not rise", shown(schema.schema_version), expected)
+    for change in compare(active, schema):
+        if change.breaks:
+            message = f"breaks the active schema: {change.kind.value}"
+            yield Problem(change.keys, message, change.new or "none", change.old or "none")
