@@ -13,7 +13,6 @@ import structlog
 from lean_ops.ledger.books import Alert, Attempt, RunStatus, history_row
 from lean_ops.model.batch import Counts, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
-from lean_ops.model.registry import Gate
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lean_ops.ledger.books import Books
+    from lean_ops.model.registry import Gate
     from lean_ops.operate.batch import BatchRunner
     from lean_ops.operate.leases import LeaseKeeper
     from lean_ops.operate.plan import PlannedBatch, RunPlan, TopicPlan

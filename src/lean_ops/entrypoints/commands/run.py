@@ -84,6 +84,9 @@ def _say_waiting(call: App, plan: RunPlan) -> None:
 
 
 def _execute(call: App, plan: RunPlan) -> None:
+    from lean_ops.entrypoints.logs import log_into
+
+    log_into(call.services.settings.logs_dir)
     outcomes: list[TopicOutcome] = []
     call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have new records; starting Spark")
     with call.services.new_run() as current:

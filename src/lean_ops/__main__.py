@@ -1,0 +1,5 @@
+"""`python -m lean_ops` is `lean-ops`."""
+
+from lean_ops.entrypoints.cli import main
+
+main()

@@ -1,0 +1,246 @@
+"""`status`, `errors`, `drift`, `history`, `trace` and `query`: they only read, start no JVM and create nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from lean_ops.entrypoints.context import App, app_of
+from lean_ops.model.errors import TerminalError, WrongUseError
+from lean_ops.model.topic import parse_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+    from lean_ops.ledger.fates import CopyFate
+    from lean_ops.ledger.status import TopicStatus
+    from lean_ops.ledger.trace import Trace
+    from lean_ops.state.sqlite import SqliteStateStore
+    from lean_ops.wiring import Services
+
+_TopicArgument = Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic.")]
+_Limit = Annotated[int, typer.Option(min=1, help="At most this many rows, the newest.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("status")(status)
+    app.command("errors")(errors)
+    app.command("drift")(drift)
+    app.command("history")(history)
+    app.command("trace")(trace)
+    app.command("query")(query)
+
+
+def status(ctx: typer.Context) -> None:
+    """Every topic: its gate, rows, what is pending, the checkpoint, and who works on it."""
+    from lean_ops.ledger.status import lake_status, lease_holders
+
+    call = app_of(ctx)
+    services = _services_with_lake(call)
+    settings = services.settings
+    holders = lease_holders(settings.state_file, services.clock(), services.presence.is_gone)
+    topics = lake_status(services.lake.file, settings.names, _existing_state(services), holders)
+    rows = [asdict(topic) if call.console.as_json else _status_line(topic) for topic in topics]
+    call.console.rows("topics", rows, _telling_columns(rows))
+
+
+def errors(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20) -> None:
+    """What was refused: dead letters, parse errors and curated errors, with totals per type."""
+    from lean_ops.ledger.reading import LedgerReader
+
+    call = app_of(ctx)
+    services = _services_with_lake(call)
+    name = _known_topic(services, topic)
+    report = LedgerReader(services.lake.file, services.settings.names).errors(name, limit)
+    if call.console.as_json:
+        call.console.document({"totals": report.totals, "errors": report.newest})
+    else:
+        call.console.rows("errors by type", report.totals)
+        columns = ("occurred_at", "table", "topic_name", "error_type", "error_message", "message_id")
+        call.console.rows("newest errors", report.newest, columns)
+
+
+def drift(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20) -> None:
+    """What changed in the payloads: new columns, collisions, types."""
+    from lean_ops.ledger.reading import LedgerReader
+
+    call = app_of(ctx)
+    services = _services_with_lake(call)
+    name = _known_topic(services, topic)
+    rows = LedgerReader(services.lake.file, services.settings.names).drift(name, limit)
+    call.console.rows("drift", rows, _telling_columns(rows, leave_out={"batch_id"}))
+
+
+def history(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20) -> None:
+    """The runs: what each batch did, how long it took, why it failed."""
+    from lean_ops.ledger.reading import LedgerReader
+
+    call = app_of(ctx)
+    services = _services_with_lake(call)
+    name = _known_topic(services, topic)
+    rows = LedgerReader(services.lake.file, services.settings.names).history(name, limit)
+    call.console.rows("runs", rows, _telling_columns(rows, leave_out={"ended_at", "batch_id", "run_id", "engine"}))
+
+
+def trace(
+    ctx: typer.Context,
+    message_id: Annotated[str | None, typer.Argument(metavar="[MESSAGE_ID]", help="The message to look for.")] = None,
+    key: Annotated[str | None, typer.Option(help="Look for all messages with this idempotency key.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Look in this topic only.")] = None,
+) -> None:
+    """Every copy of a message: where it got to, why not further, and the snapshot that wrote it."""
+    from lean_ops.ledger.trace import Tracer, Wanted
+
+    call = app_of(ctx)
+    if (message_id is None) == (key is None):
+        raise WrongUseError("what to trace is not clear", expected="either MESSAGE_ID or --key KEY")
+    services = _services_with_lake(call)
+    wanted = Wanted.key(key) if key is not None else Wanted.message(message_id or "")
+    tracer = Tracer(services.lake.file, services.settings.names, _existing_state(services))
+    story = tracer.trace(wanted, parse_topic(topic) if topic is not None else None)
+    if call.console.as_json:
+        call.console.document(_trace_document(story))
+    else:
+        for line in _trace_lines(story):
+            call.console.say(line)
+
+
+def query(
+    ctx: typer.Context, sql: Annotated[str, typer.Argument(help="One SELECT over raw., standardized., curated., ops.")]
+) -> None:
+    """Read-only SQL over every zone, e.g. "SELECT count(*) FROM raw.events"."""
+    from lean_ops.lake.query import QuerySession
+
+    call = app_of(ctx)
+    services = _services_with_lake(call)
+    rows = QuerySession(services.settings.names, services.lake.file).query(sql)
+    call.console.rows("rows", [{name: _plain(value) for name, value in row.items()} for row in rows])
+
+
+# what reading needs to find
+
+
+def _services_with_lake(call: App) -> Services:
+    """The services, if there is anything to read: a read command never makes a home."""
+    services = call.services
+    if not services.settings.catalog_file.is_file():
+        raise TerminalError(
+            "no lake here", where=str(services.settings.home), remedy="Run `lean-ops init` or `lean-ops demo`."
+        )
+    return services
+
+
+def _existing_state(services: Services) -> SqliteStateStore | None:
+    """The state store; None if there is none yet, because opening it would make one."""
+    return services.state if services.settings.state_file.is_file() else None
+
+
+def _known_topic(services: Services, topic: str | None) -> str | None:
+    """The topic by its own name; TerminalError with near names if nobody knows it."""
+    from difflib import get_close_matches
+
+    from lean_ops.ledger.status import topics_of
+
+    if topic is None:
+        return None
+    name = parse_topic(topic)
+    known = topics_of(services.lake.file, services.settings.names, _existing_state(services))
+    if name not in known:
+        near = get_close_matches(name, known) or known[:5]
+        raise TerminalError(
+            "there is no such topic",
+            where=f"topic {topic!r}",
+            expected=f"one like {', '.join(near)}" if near else None,
+            remedy="`lean-ops status` lists all topics.",
+        )
+    return name
+
+
+# how it looks
+
+
+def _telling_columns(rows: Sequence[Mapping[str, Any]], leave_out: Container[str] = ()) -> list[str]:
+    """The columns that say something in at least one row; `leave_out` is for machines."""
+    names = [name for name in (rows[0] if rows else ()) if name not in leave_out]
+    return [name for name in names if any(row[name] not in {None, ""} for row in rows)]
+
+
+def _status_line(topic: TopicStatus) -> dict[str, Any]:
+    """A topic in words that fit beside each other on a screen."""
+    return {
+        "topic": topic.topic,
+        "gate": topic.gate,
+        "raw": topic.raw_rows,
+        "standardized": topic.standardized_rows,
+        "pending": topic.pending,
+        "waiting": topic.snapshots_waiting,
+        "checkpoint": topic.checkpoint_at.strftime("%m-%d %H:%M") if topic.checkpoint_at else None,
+        "open batch": topic.open_batch,
+        "failures": topic.failures or None,
+        "lease": topic.lease,
+        "problem": topic.problem,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has a form for; NaN and infinities have none, so they are named."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _trace_document(story: Trace) -> dict[str, Any]:
+    hidden = {"payload", "processed"}
+    copies = [
+        {**asdict(found.copy), "zone": "raw", "fate": str(found.fate), "reason": found.reason} for found in story.copies
+    ]
+    return {
+        story.wanted.column: story.wanted.value,
+        "copies": [{name: value for name, value in copy.items() if name not in hidden} for copy in copies],
+        "standardized": [asdict(row) for row in story.standardized],
+        "parse_errors": [asdict(row) for row in story.parse_errors],
+        "dead_letters": list(story.dead_letters),
+    }
+
+
+def _trace_lines(story: Trace) -> list[str]:
+    """The story as indented lines, by message."""
+    lines = [f"[bold]{escape(story.wanted.column)} {escape(story.wanted.value)}[/bold]"]
+    message: tuple[str, str, datetime] | None = None
+    for found in story.copies:
+        if found.copy.message != message:
+            message = found.copy.message
+            published = _moment(found.copy.publish_time)
+            lines.append(f"  topic {message[0]}: message {escape(message[1])}, published {published}")
+        lines += _copy_lines(found)
+    for error in story.parse_errors:
+        words = f"{error.error_type}: {error.error_message} (batch {error.batch_id}, replay {error.replay_status})"
+        lines.append(f"  parse error of message {escape(error.message_id)}: {escape(words)}")
+    for letter in story.dead_letters:
+        words = f"{letter['error_type']}: {letter['error_message']} (topic {letter['topic_name']})"
+        lines.append(f"  dead letter: {escape(words)}")
+        lines.append(f"    archived {_moment(letter['archived_at'])} at {escape(str(letter['archive_path']))}")
+    return lines
+
+
+def _copy_lines(found: CopyFate) -> list[str]:
+    copy = found.copy
+    landed = _moment(datetime.fromtimestamp(copy.ingestion_ts, UTC)) if copy.ingestion_ts is not None else "-"
+    return [
+        f"    raw copy ingested {landed}, snapshot {copy.snapshot_id}",
+        f"      [bold]{found.fate}[/bold]: {escape(found.reason)}",
+    ]
+
+
+def _moment(value: date | None) -> str:
+    return value.isoformat().replace("+00:00", "Z") if value is not None else "-"

@@ -1,0 +1,140 @@
+"""What is gathered for one commit, and what the commit made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lean_ops.ingest.archive import HEAD_BYTES, Refused
+from lean_ops.ingest.body import decide, oversized
+from lean_ops.ingest.lines import Line, Spool
+from lean_ops.model.batch import Counts, Zone
+from lean_ops.model.envelope import RawRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from lean_ops.lake.snapshots import Snapshot
+
+FLUSH_ID_PROPERTY: Final = "lean-ops.flush-id"
+RECORDS_IN_PROPERTY: Final = "lean-ops.records-in"
+ERRORS_PROPERTY: Final = "lean-ops.errors"
+OWNER_PROPERTY: Final = "lean-ops.owner"
+# Every flush up to this snapshot is in the ledger; recovery need not look further back.
+SETTLED_PROPERTY: Final = "lean-ops.settled-snapshot"
+
+_COLUMNS: Final = len(RawRow._fields)
+# Small lines weigh more in memory than on disk, and every spooled line holds a file open.
+_MAX_RECORDS: Final = 250_000
+_MAX_SPOOLED: Final = 64
+
+
+class Place(NamedTuple):
+    """A line of a source."""
+
+    file: str
+    line: int
+
+
+@dataclass(slots=True)
+class OpenFlush:
+    """The records since the last commit; rows lie in `values`, one after the other. `is_full` bounds the memory."""
+
+    flush_id: str
+    topic: str
+    began: datetime
+    first: Place
+    last: Place
+    values: list[Any] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    size: int = 0
+    _spooled: int = 0
+
+    def add(self, file: str, line: Line, now: datetime, max_body_bytes: int) -> None:
+        """Decide what becomes of a line that is not blank, and keep it for the commit."""
+        number, body = line
+        arrived = int(now.timestamp())
+        if isinstance(body, bytes):
+            outcome = decide(body, self.topic, arrived, max_body_bytes)
+            self.size += len(body)
+        elif isinstance(body, Spool):
+            outcome = oversized(body.head(HEAD_BYTES), body.size, max_body_bytes)
+            self.size += HEAD_BYTES
+            self._spooled += 1
+        else:
+            return
+        if isinstance(outcome, RawRow):
+            self.values.extend(outcome)
+        else:
+            self.refused.append(Refused(outcome, body, file, number, now))
+        self.last = Place(file, number)
+
+    @property
+    def raw(self) -> int:
+        """Rows for RAW."""
+        return len(self.values) // _COLUMNS
+
+    @property
+    def records(self) -> int:
+        """Rows and dead letters."""
+        return self.raw + len(self.refused)
+
+    def columns(self) -> Iterator[list[Any]]:
+        """The values of each RAW column, in the table's order."""
+        return (self.values[position::_COLUMNS] for position in range(_COLUMNS))
+
+    def is_full(self, flush_bytes: int) -> bool:
+        """Whether the commit must not wait for more."""
+        return self.size >= flush_bytes or self.records >= _MAX_RECORDS or self._spooled >= _MAX_SPOOLED
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """A committed flush, as its snapshot tells it."""
+
+    topic: str
+    flush_id: str
+    snapshot_id: int
+    parent_id: int | None
+    records_in: int
+    errors: int
+
+    @classmethod
+    def of_snapshot(cls, topic: str, snapshot: Snapshot) -> Flush:
+        """The flush behind a snapshot that carries a flush id."""
+        return cls(
+            topic,
+            snapshot.summary[FLUSH_ID_PROPERTY],
+            snapshot.snapshot_id,
+            snapshot.parent_id,
+            snapshot.count(RECORDS_IN_PROPERTY),
+            snapshot.count(ERRORS_PROPERTY),
+        )
+
+    @property
+    def raw(self) -> int:
+        """Rows that RAW took."""
+        return self.records_in - self.errors
+
+    def ledger_row(self, now: datetime) -> dict[str, Any]:
+        """The flush's line in the ledger."""
+        counts = Counts(records_in=self.records_in, inserted=self.raw, errors=self.errors)
+        return {
+            "topic_name": self.topic,
+            "zone": str(Zone.RAW),
+            "kind": "BATCH",
+            "batch_id": self.flush_id,
+            "from_snapshot": None if self.parent_id is None else str(self.parent_id),
+            "to_snapshot": str(self.snapshot_id),
+            "records_in": counts.records_in,
+            "records_out": counts.records_out,
+            "inserted": counts.inserted,
+            "updated": counts.updated,
+            "duplicates": counts.duplicates,
+            "superseded": counts.superseded,
+            "errors": counts.errors,
+            "variance": counts.variance,
+            "balanced": counts.balanced,
+            "recorded_at": now,
+        }

@@ -1,0 +1,204 @@
+"""An Iceberg table as files that DuckDB can read: planned by pyiceberg, put as a SELECT over the Parquet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.model.errors import TerminalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.manifest import ManifestEntry
+    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.types import IcebergType
+
+FILE_COLUMN: Final = "_file"  # an Iceberg metadata name, so no table of ours has a column of that name
+_FILE: Final = "__file"  # columns are read under names made of their field ids, which can't clash with this one
+_PRIMITIVE_TYPES: Final = {
+    "string": "VARCHAR",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "time": "TIME",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
+    "uuid": "UUID",
+    "binary": "BLOB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DuckColumn:
+    """A column as DuckDB reads it: found by its Iceberg field id, whatever it was called when it was written."""
+
+    field_id: int
+    name: str
+    type: str
+
+    @property
+    def alias(self) -> str:
+        """Its name inside the file read; can't clash and needs no quoting."""
+        return f"f{self.field_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file: where it is, what the table calls it, the snapshot that wrote it, whether rows were deleted."""
+
+    path: str
+    location: str
+    snapshot_id: int | None = None
+    has_deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """A table at one snapshot: its columns, data files and position-delete files."""
+
+    columns: tuple[DuckColumn, ...]
+    data: tuple[DataFile, ...]
+    deletes: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that a read of this table opens."""
+        return (*(file.path for file in self.data), *self.deletes)
+
+    def select(self, *, with_file: bool = False) -> str:
+        """The table as a SELECT; `with_file` adds the path of each row's data file as `_file`."""
+        names = [f"r.{column.alias} AS {quoted(column.name)}" for column in self.columns]
+        if with_file:
+            names.append(f"r.{_FILE} AS {FILE_COLUMN}")
+        source = self._read() if self.data else self._nothing()
+        return f"SELECT {', '.join(names)} FROM {source} r{self._without_deleted()}"  # noqa: S608  names are quoted
+
+    def _read(self) -> str:
+        fields = ", ".join(
+            f"{column.field_id}: {{name: {literal(column.alias)}, type: {literal(column.type)}, default_value: NULL}}"
+            for column in self.columns
+        )
+        # With hive_partitioning a folder "topic_name=x" would stand in for the column.
+        return (
+            f"read_parquet({text_list(file.path for file in self.data)}, schema=MAP {{{fields}}},"
+            f" filename={literal(_FILE)}, file_row_number=true, hive_partitioning=false)"
+        )
+
+    def _nothing(self) -> str:
+        columns = ", ".join(f"NULL::{column.type} AS {column.alias}" for column in self.columns)
+        return f"(SELECT {columns}, NULL::VARCHAR AS {_FILE} WHERE false)"
+
+    def _without_deleted(self) -> str:
+        """An anti-join with the deleted positions; a delete file names data files as the table does."""
+        if not self.deletes:
+            return ""
+        renamed = ", ".join(
+            f"({literal(file.location)}, {literal(file.path)})" for file in self.data if file.has_deletes
+        )
+        return (
+            " ANTI JOIN (SELECT m.path, p.pos"  # noqa: S608  every value is quoted
+            f" FROM read_parquet({text_list(self.deletes)}, hive_partitioning=false) p"
+            f" JOIN (VALUES {renamed}) m(location, path) ON p.file_path = m.location) d"
+            f" ON r.{_FILE} = d.path AND r.file_row_number = d.pos"
+        )
+
+
+def open_table(location: str) -> Table:
+    """The table of a metadata file, without a catalog connection."""
+    from pyiceberg.table import StaticTable
+
+    from lean_ops.lake.local_files import IMPLEMENTATION
+
+    return StaticTable.from_metadata(location, {"py-io-impl": IMPLEMENTATION})
+
+
+def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id: int | None = None) -> TableFiles:
+    """The files that may hold matching rows. The filter only spares files: the SQL has to say it again."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.table import ManifestGroupPlanner
+
+    snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
+    fields = table.schema().fields
+    columns = tuple(DuckColumn(field.field_id, field.name, duck_type(field.field_type)) for field in fields)
+    if snapshot is None:
+        return TableFiles(columns, ())
+    writers: dict[str, int | None] = {}
+    planner = ManifestGroupPlanner(table.metadata, table.io, row_filter or AlwaysTrue())
+    tasks = planner.plan_files(snapshot.manifests(table.io), manifest_entry_filter=_noting_writers(writers))
+    return _table_files(columns, list(tasks), writers)
+
+
+def _noting_writers(writers: dict[str, int | None]) -> Callable[[ManifestEntry], bool]:
+    """A filter that lets every entry pass and notes the snapshot that added it, which a scan task does not keep."""
+
+    def note(entry: ManifestEntry) -> bool:
+        writers[entry.data_file.file_path] = entry.snapshot_id
+        return True
+
+    return note
+
+
+def _table_files(
+    columns: tuple[DuckColumn, ...], tasks: Sequence[FileScanTask], writers: Mapping[str, int | None]
+) -> TableFiles:
+    from lean_ops.lake.local_files import local_path
+
+    data = (
+        DataFile(str(local_path(location)), location, writers.get(location), bool(task.delete_files))
+        for task in tasks
+        for location in (task.file.file_path,)
+    )
+    deletes = {str(local_path(location)) for location in _delete_locations(tasks)}
+    return TableFiles(columns, tuple(sorted(data, key=lambda file: file.path)), tuple(sorted(deletes)))
+
+
+def _delete_locations(tasks: Iterable[FileScanTask]) -> set[str]:
+    deletes = {delete.file_path: delete for task in tasks for delete in task.delete_files}
+    for location, delete in deletes.items():
+        if delete.file_format != "PARQUET":
+            raise TerminalError(
+                "its deleted rows are kept in a form that only Spark reads here",
+                where=location,
+                found=f"{delete.file_format} (deletion vectors of format 3)",
+                expected="Parquet position deletes (format 2)",
+            )
+    return set(deletes)
+
+
+def duck_type(kind: IcebergType) -> str:
+    """The DuckDB type of an Iceberg type."""
+    from pyiceberg import types
+
+    if isinstance(kind, types.ListType):
+        return f"{duck_type(kind.element_type)}[]"
+    if isinstance(kind, types.MapType):
+        return f"MAP({duck_type(kind.key_type)}, {duck_type(kind.value_type)})"
+    if isinstance(kind, types.StructType):
+        return f"STRUCT({', '.join(f'{quoted(part.name)} {duck_type(part.field_type)}' for part in kind.fields)})"
+    if isinstance(kind, types.DecimalType):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if isinstance(kind, types.FixedType):
+        return "BLOB"
+    if str(kind) in _PRIMITIVE_TYPES:
+        return _PRIMITIVE_TYPES[str(kind)]
+    raise TerminalError("a column type that can't be read without Spark", found=str(kind))
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def text_list(texts: Iterable[str]) -> str:
+    """An SQL list of strings."""
+    return f"[{', '.join(literal(text) for text in texts)}]"
