@@ -43,6 +43,7 @@ class Settings(BaseModel):
 
     spark_master: str = Field("local[*]", min_length=1, description="Spark master address")
     spark_driver_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$", description="memory of the embedded Spark")
+    spark_java_options: str = Field("", description="more options for the embedded Spark's Java")
     cache_dir: Path = Field(
         Path("~/.cache/lean-ops"), description="Iceberg jars and the Java wrapper, fetched or made once"
     )

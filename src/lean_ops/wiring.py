@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,7 +13,7 @@ from lean_ops.state.presence import Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from lean_ops.govern.gate import RegistryGate
     from lean_ops.govern.store import SchemaFolder
@@ -150,9 +149,8 @@ class Services:
 
         return Planner(self.lake.file, self.settings.names, self.state, self.gate.gates)
 
-    @contextmanager
-    def new_run(self, on_step: Callable[[str], None] | None = None) -> Iterator[Run]:
-        """A run with its own leases; Spark starts with its first batch and ends with the block."""
+    def new_run(self, on_step: Callable[[str], None] | None = None) -> Run:
+        """A run with leases of its own; Spark starts with its first batch and stays until `close`."""
         from lean_ops.operate.leases import LeaseKeeper
         from lean_ops.operate.run import Run, RunParts
 
@@ -168,8 +166,12 @@ class Services:
             self.sessions.cancel_all,
             self.clock,
         )
-        try:
-            yield Run(parts, settings.workers, settings.failures_before_pause)
-        finally:
+        return Run(parts, settings.workers, settings.failures_before_pause)
+
+    def close(self) -> None:
+        """End what was started: Spark, and this process's presence. Parts that were never used stay unmade."""
+        made = vars(self)
+        if "sessions" in made:
             self.sessions.stop()
+        if "presence" in made:
             self.presence.leave()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.quick_java import QUICK_JAVA
 
 LEAN_OPS = Path(sys.executable).with_name("lean-ops")
 
@@ -32,8 +35,14 @@ class CommandLine:
 
     def start(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
         command = [str(LEAN_OPS), "--home", str(self.home), *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, input=stdin, timeout=240)
+        environ = {**os.environ, "LEAN_OPS_SPARK_JAVA_OPTIONS": QUICK_JAVA}
+        done = subprocess.run(command, check=False, capture_output=True, input=stdin, timeout=240, env=environ)
         return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def with_tests_on_path() -> dict[str, str]:
+    """The environment of a script that imports from tests/."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def body(message_id: str, payload: Any, **more: Any) -> str:

@@ -11,13 +11,15 @@ import sys
 import time
 from pathlib import Path
 
+from tests.quick_java import QUICK_JAVA
+
 from lean_ops.entrypoints.logs import log_into
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
 
 def main(home: str, topic: str, stop_after: str, how: str) -> int:
-    services = Services(load_settings({"home": home}, environ={}))
+    services = Services(load_settings({"home": home, "spark_java_options": QUICK_JAVA}))
     log_into(services.settings.logs_dir)
 
     def on_step(step: str) -> None:
@@ -29,9 +31,8 @@ def main(home: str, topic: str, stop_after: str, how: str) -> int:
         while not Path(how).exists():
             time.sleep(0.05)
 
-    plan = services.planner.plan([topic])
-    with services.new_run(on_step) as run:
-        outcomes = list(run.execute(plan))
+    outcomes = list(services.new_run(on_step).execute(services.planner.plan([topic])))
+    services.close()
     print(outcomes[0].status, outcomes[0].reason, flush=True)
     return 0 if outcomes[0].status == "SUCCEEDED" else 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.cli import CommandLine, schema_of
+from tests.e2e.cli import CommandLine, schema_of, with_tests_on_path
 from tests.spark.driver import OpenGate, TopicDriver, at
 
 from lean_ops.lake.snapshots import history_of
@@ -60,8 +60,8 @@ AFTER = [
 
 def killed_after(home: Path, topic: str, step: str) -> int:
     script = Path(__file__).with_name("stopped_run.py")
-    done = subprocess.run([sys.executable, script, home, topic, step, "kill"], check=False, capture_output=True)
-    return done.returncode
+    command = [sys.executable, script, home, topic, step, "kill"]
+    return subprocess.run(command, check=False, capture_output=True, env=with_tests_on_path()).returncode
 
 
 def result(topic: TopicDriver) -> dict[str, Any]:

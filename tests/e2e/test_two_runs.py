@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.cli import CommandLine, body, schema_of
+from tests.e2e.cli import CommandLine, body, schema_of, with_tests_on_path
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +29,9 @@ def start_and_hold(command_line: CommandLine, gate: Path) -> subprocess.Popen[by
     """A run that has staged its rows and waits for a file to appear."""
     script = Path(__file__).with_name("stopped_run.py")
     held = subprocess.Popen(
-        [sys.executable, script, command_line.home, "events", "rows staged", gate], stdout=subprocess.PIPE
+        [sys.executable, script, command_line.home, "events", "rows staged", gate],
+        stdout=subprocess.PIPE,
+        env=with_tests_on_path(),
     )
     assert held.stdout is not None
     assert held.stdout.readline() == b"rows staged\n"

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.quick_java import QUICK_JAVA
 from tests.spark.driver import OpenGate, TopicDriver
 
 from lean_ops.settings import load_settings
@@ -15,11 +16,10 @@ from lean_ops.wiring import Services
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     home = tmp_path_factory.mktemp("a home with spaces")
-    made = Services(load_settings({"home": home, "column_limit": 25}, environ={}))
+    made = Services(load_settings({"home": home, "column_limit": 25, "spark_java_options": QUICK_JAVA}, environ={}))
     made.lake.ensure_shared()
     yield made
-    made.sessions.stop()
-    made.presence.leave()
+    made.close()
 
 
 _numbers = itertools.count()

@@ -37,7 +37,11 @@ def _global_options(
     profile: Annotated[str | None, typer.Option(help="Where it runs: embedded.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, the rest on stderr.")] = False,
 ) -> None:
-    ctx.obj = App.create(as_json, lambda: Services(load_settings({"home": home, "profile": profile})))
+    call = App.create(
+        as_json, lambda: Services(load_settings({"home": home, "profile": profile}), notice=call.console.say)
+    )
+    ctx.obj = call
+    ctx.call_on_close(call.close)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -35,6 +35,11 @@ class App:
         """The wired product; settings are read when it is first asked for."""
         return self._make_services()
 
+    def close(self) -> None:
+        """End what the call has started."""
+        if "services" in vars(self):
+            self.services.close()
+
 
 def app_of(ctx: typer.Context) -> App:
     """The call's App."""

@@ -78,20 +78,20 @@ def missing_jars(cache_dir: Path, jars: Sequence[Jar] = JARS) -> tuple[Jar, ...]
     return tuple(jar for jar in jars if not (_is_marked(folder, jar) or _is_genuine(folder / jar.file_name, jar)))
 
 
-def jar_conf(
+def jar_files(
     cache_dir: Path,
     java: JavaHome,
     *,
     notice: Callable[[str], None] | None = None,
     jars: Sequence[Jar] = JARS,
     fetch: Callable[[Sequence[Jar], JavaHome, Path], None] | None = None,
-) -> dict[str, str]:
-    """The Spark settings that load the jars; the first call fetches them, later ones look at four small facts."""
+) -> tuple[Path, ...]:
+    """The jars, there and genuine; the first call fetches them, later ones look at four small facts."""
     folder = jars_dir(cache_dir)
     if not all(_is_marked(folder, jar) for jar in jars):
         with _alone(folder):
             _complete(folder, jars, java, fetch or resolve_with_spark, notice or _say_nothing)
-    return {"spark.jars": ",".join(str(folder / jar.file_name) for jar in jars)}
+    return tuple(folder / jar.file_name for jar in jars)
 
 
 def resolve_with_spark(jars: Sequence[Jar], java: JavaHome, target: Path) -> None:

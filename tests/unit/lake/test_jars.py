@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lean_ops.lake import jars as module
-from lean_ops.lake.jars import JARS, Jar, jar_conf, jars_dir, missing_jars
+from lean_ops.lake.jars import JARS, Jar, jar_files, jars_dir, missing_jars
 from lean_ops.lake.java import JavaHome
 from lean_ops.model.errors import TerminalError, TransientError
 
@@ -56,21 +56,21 @@ def test_the_first_call_fetches_and_the_second_does_not(tmp_path: Path, java: Ja
     fetch = Fetcher()
     notices: list[str] = []
 
-    first = jar_conf(tmp_path, java, jars=PINS, fetch=fetch, notice=notices.append)
-    second = jar_conf(tmp_path, java, jars=PINS, fetch=fetch, notice=notices.append)
+    first = jar_files(tmp_path, java, jars=PINS, fetch=fetch, notice=notices.append)
+    second = jar_files(tmp_path, java, jars=PINS, fetch=fetch, notice=notices.append)
 
     folder = jars_dir(tmp_path)
-    assert first == second == {"spark.jars": f"{folder / PINS[0].file_name},{folder / PINS[1].file_name}"}
+    assert first == second == (folder / PINS[0].file_name, folder / PINS[1].file_name)
     assert fetch.asked == [["one", "two"]]
     assert len(notices) == 1
     assert names_in(folder) == {name for jar in PINS for name in (jar.file_name, f"{jar.file_name}.verified")}
 
 
 def test_a_later_start_hashes_nothing(tmp_path: Path, java: JavaHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    jar_conf(tmp_path, java, jars=PINS, fetch=Fetcher())
+    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
     monkeypatch.setattr(module, "_sha256", lambda _: pytest.fail("hashed again"))
 
-    jar_conf(tmp_path, java, jars=PINS, fetch=Fetcher())
+    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
 
 
 def test_jars_put_there_by_hand_are_taken_after_one_look(tmp_path: Path, java: JavaHome) -> None:
@@ -80,19 +80,19 @@ def test_jars_put_there_by_hand_are_taken_after_one_look(tmp_path: Path, java: J
     fetch = Fetcher()
 
     assert missing_jars(tmp_path, PINS) == ()
-    jar_conf(tmp_path, java, jars=PINS, fetch=fetch)
+    jar_files(tmp_path, java, jars=PINS, fetch=fetch)
 
     assert fetch.asked == []
 
 
 @pytest.mark.parametrize("damage", [b"first", b"FIRST JAR", b""])
 def test_a_damaged_jar_is_fetched_again_and_only_that_one(tmp_path: Path, java: JavaHome, damage: bytes) -> None:
-    jar_conf(tmp_path, java, jars=PINS, fetch=Fetcher())
+    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
     (jars_dir(tmp_path) / PINS[0].file_name).write_bytes(damage)
     fetch = Fetcher()
 
     assert missing_jars(tmp_path, PINS) == PINS[:1]
-    jar_conf(tmp_path, java, jars=PINS, fetch=fetch)
+    jar_files(tmp_path, java, jars=PINS, fetch=fetch)
 
     assert fetch.asked == [["one"]]
     assert (jars_dir(tmp_path) / PINS[0].file_name).read_bytes() == CONTENTS["one"]
@@ -102,7 +102,7 @@ def test_something_else_than_the_pinned_file_is_refused_and_not_kept(tmp_path: P
     fetch = Fetcher({**CONTENTS, "two": b"another jar"})
 
     with pytest.raises(TerminalError, match="not the pinned file") as caught:
-        jar_conf(tmp_path, java, jars=PINS, fetch=fetch)
+        jar_files(tmp_path, java, jars=PINS, fetch=fetch)
 
     assert PINS[1].sha256 in str(caught.value)
     assert names_in(jars_dir(tmp_path)) == {PINS[0].file_name, f"{PINS[0].file_name}.verified"}
@@ -114,7 +114,7 @@ def test_without_network_the_error_says_what_to_put_where(tmp_path: Path, java: 
         raise TransientError("no", found="Host central not found.")
 
     with pytest.raises(TransientError) as caught:
-        jar_conf(tmp_path, java, jars=PINS, fetch=offline)
+        jar_files(tmp_path, java, jars=PINS, fetch=offline)
 
     message = str(caught.value)
     for part in ("Maven Central", "Host central not found", str(jars_dir(tmp_path)), *(jar.file_name for jar in PINS)):
@@ -127,7 +127,7 @@ def test_what_a_killed_fetch_left_behind_is_removed(tmp_path: Path, java: JavaHo
     leftover.mkdir(parents=True)
     (leftover / PINS[0].file_name).write_bytes(b"half")
 
-    jar_conf(tmp_path, java, jars=PINS, fetch=Fetcher())
+    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
 
     assert not leftover.parent.exists()
 
@@ -135,11 +135,11 @@ def test_what_a_killed_fetch_left_behind_is_removed(tmp_path: Path, java: JavaHo
 def test_of_two_at_once_one_fetches_and_both_get_the_jars(tmp_path: Path, java: JavaHome) -> None:
     fetch = Fetcher()
     both_here = threading.Barrier(2)
-    confs: list[dict[str, str]] = []
+    found: list[tuple[Path, ...]] = []
 
     def start() -> None:
         both_here.wait(10)
-        confs.append(jar_conf(tmp_path, java, jars=PINS, fetch=fetch))
+        found.append(jar_files(tmp_path, java, jars=PINS, fetch=fetch))
 
     threads = [threading.Thread(target=start) for _ in range(2)]
     for thread in threads:
@@ -148,15 +148,15 @@ def test_of_two_at_once_one_fetches_and_both_get_the_jars(tmp_path: Path, java: 
         thread.join(10)
 
     assert len(fetch.asked) == 1
-    assert len(confs) == 2
-    assert confs[0] == confs[1]
+    assert len(found) == 2
+    assert found[0] == found[1]
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, java: JavaHome) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(TerminalError, match="cache_dir"):
-        jar_conf(tmp_path / "file", java, jars=PINS, fetch=Fetcher())
+        jar_files(tmp_path / "file", java, jars=PINS, fetch=Fetcher())
 
 
 def test_the_resolver_is_retried_with_the_machines_certificates_when_java_distrusts_the_network(
@@ -178,7 +178,7 @@ def test_the_resolver_is_retried_with_the_machines_certificates_when_java_distru
     monkeypatch.setattr(module, "_run", run)
     monkeypatch.setattr(module, "write_trust_store", lambda *_: True)
 
-    jar_conf(tmp_path, java, jars=PINS)
+    jar_files(tmp_path, java, jars=PINS)
 
     assert [any("javax.net.ssl.trustStore=" in word for word in command) for command in commands] == [False, True]
     assert all(str(java.executable) == command[0] for command in commands)
@@ -191,6 +191,6 @@ def test_the_resolvers_reason_is_told_without_its_noise(
     monkeypatch.setattr(module, "_run", lambda *_: report)
 
     with pytest.raises(TransientError) as caught:
-        jar_conf(tmp_path, java, jars=PINS)
+        jar_files(tmp_path, java, jars=PINS)
 
     assert caught.value.found == "Host central.example not found."

@@ -84,26 +84,32 @@ def _say_waiting(call: App, plan: RunPlan) -> None:
 
 
 def _execute(call: App, plan: RunPlan) -> None:
-    from lean_ops.entrypoints.logs import log_into
-
-    log_into(call.services.settings.logs_dir)
-    outcomes: list[TopicOutcome] = []
     call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have new records; starting Spark")
-    with call.services.new_run() as current:
-        try:
-            for outcome in current.execute(plan):
-                outcomes.append(outcome)
-                call.console.say(f"[{len(outcomes)}/{len(plan.work)}] {escape(outcome_line(outcome))}")
-        except KeyboardInterrupt:
-            raise LeanOpsError("interrupted between commits", remedy="The next `lean-ops run` continues.") from None
+    run_id, outcomes = execute(call, plan)
     _say_waiting(call, plan)
-    failed = [outcome for outcome in outcomes if outcome.status == "FAILED"]
     if call.console.as_json:
         topics = [asdict(outcome) for outcome in outcomes]
-        call.console.document({"run_id": current.run_id, "topics": topics, "waiting": _waiting(plan)})
+        call.console.document({"run_id": run_id, "topics": topics, "waiting": _waiting(plan)})
+    failed = [outcome for outcome in outcomes if outcome.status == "FAILED"]
     if failed:
         call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")
         raise typer.Exit(1)
+
+
+def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
+    """Carry a plan out, a line for each topic as it is done; the run's id and outcomes."""
+    from lean_ops.entrypoints.logs import log_into
+
+    log_into(call.services.settings.logs_dir)
+    current = call.services.new_run()
+    outcomes: list[TopicOutcome] = []
+    try:
+        for outcome in current.execute(plan):
+            outcomes.append(outcome)
+            call.console.say(f"{len(outcomes)}/{len(plan.work)} {escape(outcome_line(outcome))}")
+    except KeyboardInterrupt:
+        raise LeanOpsError("interrupted between commits", remedy="The next `lean-ops run` continues.") from None
+    return current.run_id, outcomes
 
 
 def outcome_line(outcome: TopicOutcome) -> str:
