@@ -10,6 +10,7 @@ from lean_ops.ingest.body import decide, oversized
 from lean_ops.ingest.lines import Line, Spool
 from lean_ops.model.batch import Counts, Zone
 from lean_ops.model.envelope import RawRow
+from lean_ops.model.ledger import ledger_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,21 +121,5 @@ class Flush:
     def ledger_row(self, now: datetime) -> dict[str, Any]:
         """The flush's line in the ledger."""
         counts = Counts(records_in=self.records_in, inserted=self.raw, errors=self.errors)
-        return {
-            "topic_name": self.topic,
-            "zone": str(Zone.RAW),
-            "kind": "BATCH",
-            "batch_id": self.flush_id,
-            "from_snapshot": None if self.parent_id is None else str(self.parent_id),
-            "to_snapshot": str(self.snapshot_id),
-            "records_in": counts.records_in,
-            "records_out": counts.records_out,
-            "inserted": counts.inserted,
-            "updated": counts.updated,
-            "duplicates": counts.duplicates,
-            "superseded": counts.superseded,
-            "errors": counts.errors,
-            "variance": counts.variance,
-            "balanced": counts.balanced,
-            "recorded_at": now,
-        }
+        snapshots = (self.parent_id, self.snapshot_id)
+        return ledger_row(self.topic, Zone.RAW, self.flush_id, snapshots, counts, now)

@@ -6,12 +6,9 @@ it is finished by `recovery`, so every message that was taken gets its fate into
 
 from __future__ import annotations
 
-import random
 import threading
-import time
-import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from lean_ops.ingest.flush import (
     ERRORS_PROPERTY,
@@ -22,23 +19,18 @@ from lean_ops.ingest.flush import (
     Flush,
     OpenFlush,
 )
-from lean_ops.model.errors import TransientError
+from lean_ops.lake.append import append_files, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     import pyarrow as pa
-    from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
-    from pyiceberg.table import Table
 
     from lean_ops.ingest.archive import Archive
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.shared import SharedTables
-
-# On top of pyiceberg's own four retries in each, which give up when many write to one topic at once.
-_COMMIT_ROUNDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +104,8 @@ class Landing:
             for number, refused in enumerate(gathered.refused, start=1)
         )
         table = self._lake.ensure_raw(gathered.topic)
-        files = _write_files(table, _arrow(table.schema(), gathered))
-        snapshot_id = _append(table, files, self._summary(gathered))
+        files = write_files(table, _arrow(table.schema(), gathered))
+        snapshot_id = append_files(table, files, self._summary(gathered))
         snapshot = table.metadata.snapshot_by_id(snapshot_id)
         parent_id = snapshot.parent_snapshot_id if snapshot else None
         counts = (gathered.records, len(error_rows))
@@ -139,42 +131,3 @@ def _arrow(schema: Schema, gathered: OpenFlush) -> pa.Table:
     columns = zip(gathered.columns(), arrow_schema, strict=True)
     arrays = [pa.array(values, type=column.type) for values, column in columns]
     return pa.Table.from_arrays(arrays, schema=arrow_schema)
-
-
-def _write_files(table: Table, rows: pa.Table) -> list[DataFile]:
-    """The rows as data files that no snapshot has yet; written once, however often the commit is tried."""
-    from pyiceberg.io.pyarrow import _dataframe_to_data_files
-
-    if not rows.num_rows:
-        return []
-    return list(_dataframe_to_data_files(table.metadata, rows, table.io, write_uuid=uuid.uuid4()))
-
-
-def _append(table: Table, files: list[DataFile], summary: dict[str, str]) -> int:
-    """Append files (or nothing) in one snapshot of main; the snapshot's id."""
-    from pyiceberg.exceptions import CommitFailedException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    for attempt in range(_COMMIT_ROUNDS):
-        try:
-            with table.transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
-                with transaction.update_snapshot(snapshot_properties=summary).merge_append() as append:
-                    for file in files:
-                        append.append_data_file(file)
-        except CommitFailedException:
-            time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311  jitter, no secret
-            table.refresh()
-        except SQLAlchemyError as error:
-            raise TransientError(
-                "the catalog could not be written",
-                where=".".join(table.name()),
-                found=str(error),
-                remedy="Ingest the lines of this flush again; if it landed after all, copies do no harm.",
-            ) from error
-        else:
-            return append.snapshot_id
-    raise TransientError(
-        f"{_COMMIT_ROUNDS} rounds of commits in a row lost against other writers",
-        where=".".join(table.name()),
-        remedy="Nothing of this flush was written; ingest its lines again.",
-    )

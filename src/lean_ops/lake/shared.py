@@ -7,16 +7,13 @@ fight each other.
 
 from __future__ import annotations
 
-import random
 import threading
-import time
-import uuid
 from collections import defaultdict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from lean_ops.model.errors import TransientError
+from lean_ops.lake.append import append_files, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.tables import TableName
-
-_COMMIT_ATTEMPTS: Final = 20
 
 
 @dataclass(slots=True)
@@ -92,15 +87,9 @@ class SharedTables:
         return self._lake.load(name).scan(row_filter=row_filter, selected_fields=columns)
 
     def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
-        from pyiceberg.io.pyarrow import _dataframe_to_data_files
-
         table = self._lake.load(name)
-        files: list[DataFile] = []
-        for part in parts:
-            if part.num_rows:
-                rows = part.cast(table.schema().as_arrow())
-                files += _dataframe_to_data_files(table.metadata, rows, table.io, write_uuid=uuid.uuid4())
-        return files
+        schema = table.schema().as_arrow()
+        return [file for part in parts for file in write_files(table, part.cast(schema))]
 
     def _commit_all_waiting(self, name: TableName) -> None:
         with self._guard:
@@ -115,28 +104,4 @@ class SharedTables:
             pending.done.set_result(None)
 
     def _commit(self, name: TableName, files: list[DataFile]) -> None:
-        from pyiceberg.exceptions import CommitFailedException
-
-        for attempt in range(_COMMIT_ATTEMPTS):
-            try:
-                with (
-                    self._lake.load(name).transaction() as transaction,
-                    transaction.update_snapshot().merge_append() as append,
-                ):
-                    for file in files:
-                        append.append_data_file(file)
-            except CommitFailedException:
-                time.sleep(random.uniform(0, min(2.0, 0.02 * 2**attempt)))  # noqa: S311  jitter, no secret
-            else:
-                return
-        raise TransientError(
-            f"{_COMMIT_ATTEMPTS} commits in a row lost against other writers",
-            where=str(name),
-            remedy="Nothing was written; the next run tries again.",
-        )
-
-    def _append_files(self, name: TableName, files: list[DataFile]) -> None:
-        with self._lake.load(name).transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
-            with transaction.update_snapshot().merge_append() as append:
-                for file in files:
-                    append.append_data_file(file)
+        append_files(self._lake.load(name), files, {})

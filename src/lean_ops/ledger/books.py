@@ -28,28 +28,6 @@ class RunStatus(StrEnum):
     SKIPPED = "SKIPPED"
 
 
-def reconciliation_row(batch: Batch, counts: Counts, now: datetime) -> dict[str, Any]:
-    """The batch's line in the ledger."""
-    return {
-        "topic_name": batch.topic,
-        "zone": str(batch.zone),
-        "kind": "BATCH",
-        "batch_id": batch.batch_id,
-        "from_snapshot": None if batch.from_snapshot is None else str(batch.from_snapshot),
-        "to_snapshot": str(batch.to_snapshot),
-        "records_in": counts.records_in,
-        "records_out": counts.records_out,
-        "inserted": counts.inserted,
-        "updated": counts.updated,
-        "duplicates": counts.duplicates,
-        "superseded": counts.superseded,
-        "errors": counts.errors,
-        "variance": counts.variance,
-        "balanced": counts.balanced,
-        "recorded_at": now,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt at a hop of a topic."""

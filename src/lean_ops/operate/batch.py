@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from lean_ops.lake.staging import publish
-from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row, reconciliation_row
+from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent
 from lean_ops.model.errors import TerminalError
+from lean_ops.model.ledger import ledger_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +102,9 @@ class BatchRunner:
                 remedy="Restore the state store from a backup, or rebuild the topic.",
             )
         now = self._clock()
-        self._books.append_once(
-            "reconciliation_log", reconciliation_row(batch, counts, now), ("topic_name", "batch_id"), resumed
-        )
+        snapshots = (batch.from_snapshot, batch.to_snapshot)
+        row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
+        self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
         self._on_step("ledger written")
         attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
         self._books.append_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -38,10 +39,14 @@ class FlattenInArrow:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Each batch flattened; its first row carries what was seen in it."""
         flattener = Flattener(self.column_by_pointer)
-        for batch in batches:
-            if batch.num_rows:
-                yield self._flatten(batch, flattener)
-                flattener.forget()
+        gc.disable()  # parsed payloads hold no cycles; looking for some costs as much as parsing
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    yield self._flatten(batch, flattener)
+                    flattener.forget()
+        finally:
+            gc.enable()
 
     def _flatten(self, batch: pa.RecordBatch, flattener: Flattener) -> pa.RecordBatch:
         import pyarrow as pa

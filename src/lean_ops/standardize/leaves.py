@@ -74,15 +74,20 @@ class Flattener:
     def _walk(
         self, value: Mapping[str, Any], place: _Place, flat: Flat, metadata: dict[str, tuple[_Place, Any]]
     ) -> None:
-        children = place.children
+        children, texts = place.children, flat.texts
         for key, item in value.items():
             if item is None:
                 continue
             child = children.get(key) or self._discover(place, key)
-            if type(item) is dict and item and child.depth < MAX_DEPTH:
+            kind = type(item)
+            if kind is dict and item and child.depth < MAX_DEPTH:
                 self._walk(item, child, flat, metadata)
             elif child.may_be_taken:
                 metadata[child.pointer] = (child, item)
+            elif child.column is not None and (kind is str or kind is Number):
+                # What nearly every leaf is, without a call: this loop is most of the hop's Python time.
+                child.kinds[kind] += 1
+                texts[child.column] = item
             else:
                 _put(child, item, flat)
 
