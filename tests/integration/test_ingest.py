@@ -281,7 +281,7 @@ def test_the_next_ingest_finishes_what_was_left(home: Home, monkeypatch: pytest.
 
 def test_a_crash_before_the_commit_leaves_no_trace_in_the_books(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.take(bodies(1, start=50))
-    take_and_crash(home, "lean_ops.ingest.landing._append", monkeypatch)
+    take_and_crash(home, "lean_ops.ingest.landing.append_files", monkeypatch)
     assert home.finish() == 0
     home.assert_books_are_right(raw=1, dead=0)
 
