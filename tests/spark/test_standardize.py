@@ -221,3 +221,11 @@ def test_a_row_written_by_hand_with_broken_text_goes_to_the_errors(topic: TopicD
     topic.put(message("m1", odd), message("m2", "\ufeff{}"), message("m3", "\u00a0"))
     assert counts(topic) == Counts(records_in=3, inserted=1, errors=2)
     assert {row["error_type"] for row in topic.shared("parse_errors")} == {"INVALID_JSON"}
+
+
+def test_refused_payloads_too_large_to_travel_with_the_counts(topic: TopicDriver) -> None:
+    large = {f"bad-{number}": "[" + "x" * 30_000 + str(number) for number in range(6)}
+    topic.put(*(message(name, payload) for name, payload in large.items()), message("ok", '{"a":1}'))
+    assert counts(topic) == Counts(records_in=7, inserted=1, errors=6)
+    assert {row["message_id"]: row["raw_payload"] for row in topic.shared("parse_errors")} == large
+    assert {row["publish_time"] for row in topic.shared("parse_errors")} == {at(0)}

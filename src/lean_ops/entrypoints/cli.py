@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lean_ops.entrypoints.commands import doctor, ingest, reading, run, schema, setup
+from lean_ops.entrypoints.commands import demo, doctor, ingest, reading, run, schema, setup
 from lean_ops.entrypoints.context import App, fail_with
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.settings import load_settings
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (setup, ingest, doctor, schema, run, reading):
+for module in (demo, setup, ingest, doctor, schema, run, reading):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")
@@ -46,11 +46,12 @@ def _global_options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave the process with its exit code: 0 done, 1 work failed, 2 wrong use."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = hoist_global_options(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        app(args=hoist_global_options(given))
+        app(args=given)
     except LeanOpsError as error:
-        fail_with(error, "--json" in given)
+        flags = given[: given.index("--")] if "--" in given else given
+        fail_with(error, "--json" in flags)
 
 
 def hoist_global_options(arguments: list[str]) -> list[str]:

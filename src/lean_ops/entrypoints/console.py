@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console as RichConsole
 from rich.markup import escape
@@ -20,9 +20,9 @@ class Console:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._result = RichConsole(file=sys.stdout, highlight=False, soft_wrap=True)
-        self._notice = RichConsole(file=sys.stderr if as_json else sys.stdout, highlight=False, soft_wrap=True)
-        self._fault = RichConsole(file=sys.stderr, highlight=False, soft_wrap=True)
+        self._result = _plain_console(sys.stdout)
+        self._notice = _plain_console(sys.stderr if as_json else sys.stdout)
+        self._fault = _plain_console(sys.stderr)
 
     @property
     def is_terminal(self) -> bool:
@@ -53,6 +53,11 @@ class Console:
         for row in rows:
             table.add_row(*(_cell(row.get(name)) for name in names))
         self._result.print(table) if rows else self._result.print(f"{escape(title)}: nothing")
+
+
+def _plain_console(file: TextIO) -> RichConsole:
+    """A console that changes no text: no colours for numbers, no pictures for `:words:`, no line breaks of its own."""
+    return RichConsole(file=file, highlight=False, soft_wrap=True, emoji=False)
 
 
 def _cell(value: Any) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.catalog_file import CatalogFile
@@ -12,6 +13,8 @@ from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW, STANDARDIZED, ColumnType, TableName, TableShape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyiceberg.catalog import Catalog
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
@@ -57,9 +60,22 @@ class Lake:
 
         file, warehouse = self._settings.catalog_file, self._settings.warehouse
         warehouse.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(file, timeout=30)) as db:
-            db.execute("PRAGMA journal_mode = WAL")  # stays with the file: readers never wait for a writer
-        return SqlCatalog(CATALOG_NAME, uri=f"sqlite:///{file}?timeout=30", warehouse=f"file://{warehouse}")
+        with self._making():
+            with closing(sqlite3.connect(file, timeout=30)) as db:
+                db.execute("PRAGMA journal_mode = WAL")  # stays with the file: readers never wait for a writer
+            return SqlCatalog(CATALOG_NAME, uri=f"sqlite:///{file}?timeout=30", warehouse=f"file://{warehouse}")
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        """One process at a time: pyiceberg looks whether something is there and then makes it, in two steps."""
+        with self._settings.catalog_file.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _ensure_database(self, database: str) -> None:
+        if not self.catalog.namespace_exists(database):
+            with self._making():
+                self.catalog.create_namespace_if_not_exists(database)
 
     def load(self, name: TableName) -> Table:
         """A table that must be there."""
@@ -84,7 +100,7 @@ class Lake:
         try:
             return self.catalog.load_table(identifier)
         except NoSuchTableError:
-            self.catalog.create_namespace_if_not_exists(name.database)
+            self._ensure_database(name.database)
         properties = {**_TABLE_PROPERTIES, "format-version": str(self._settings.format_version)}
         schema = _schema(shape)
         try:
@@ -97,7 +113,7 @@ class Lake:
     def ensure_shared(self) -> None:
         """The databases, and every table that all topics share."""
         for database in self.names.databases:
-            self.catalog.create_namespace_if_not_exists(database)
+            self._ensure_database(database)
         for name, shape in self.names.shared.items():
             self.ensure(name, shape)
 

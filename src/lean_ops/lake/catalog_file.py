@@ -45,7 +45,22 @@ class CatalogFile:
 
 def read_history(table: str, location: str) -> History:
     """The history in a metadata file of the local warehouse."""
-    return history_from_json(table, _read_metadata(table, location))
+    metadata = _read_metadata(table, location)
+    try:
+        history = history_from_json(table, metadata)
+        history.check()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(table, location, error) from error
+    return history
+
+
+def _damaged(table: str, location: str, error: Exception) -> TerminalError:
+    return TerminalError(
+        "its metadata file can't be read" if isinstance(error, OSError) else "its metadata file is damaged",
+        where=table,
+        found=f"{type(error).__name__}: {error} in {location}",
+        remedy="Restore the file from a backup, or point the catalog to the previous metadata file.",
+    )
 
 
 def _read_metadata(table: str, location: str) -> dict[str, Any]:
@@ -54,13 +69,8 @@ def _read_metadata(table: str, location: str) -> dict[str, Any]:
         if candidate.is_file():
             try:
                 metadata: dict[str, Any] = json.loads(candidate.read_bytes())
-            except ValueError as error:
-                raise TerminalError(
-                    "its metadata file is damaged",
-                    where=table,
-                    found=f"{error} in {candidate}",
-                    remedy="Restore the file from a backup, or point the catalog to the previous metadata file.",
-                ) from error
+            except (OSError, ValueError) as error:
+                raise _damaged(table, str(candidate), error) from error
             return metadata
     raise TerminalError(
         "its metadata file is missing", where=table, found=location, remedy="Restore the warehouse folder."

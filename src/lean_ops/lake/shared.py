@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lean_ops.lake.append import append_files, write_files
+from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,6 +50,7 @@ class SharedTables:
 
         if rows:
             schema = self._lake.load(name).schema().as_arrow()
+            _refuse_unknown(name, rows, schema.names)
             self.append(name, [pa.Table.from_pylist([dict(row) for row in rows], schema=schema)])
 
     def append(self, name: TableName, parts: Iterable[pa.Table]) -> None:
@@ -105,3 +107,10 @@ class SharedTables:
 
     def _commit(self, name: TableName, files: list[DataFile]) -> None:
         append_files(self._lake.load(name), files, {})
+
+
+def _refuse_unknown(name: TableName, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """A misspelt column must not become NULL in silence."""
+    unknown = {column for row in rows for column in row}.difference(columns)
+    if unknown:
+        raise TerminalError("no such column", where=str(name), found=", ".join(sorted(unknown)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.model.errors import TerminalError
@@ -51,6 +51,7 @@ class History:
     table: str
     snapshots: Mapping[int, Snapshot]
     refs: Mapping[str, int]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def head(self) -> int | None:
@@ -76,6 +77,13 @@ class History:
                 return TableCheckpoint(snapshot.summary[BATCH_ID_PROPERTY], int(snapshot.summary[TO_SNAPSHOT_PROPERTY]))
         return None
 
+    def check(self) -> None:
+        """Read everything once that is read later: KeyError or ValueError if a summary is not what it should be."""
+        self.checkpoint()
+        for snapshot in self.snapshots.values():
+            for key in ("added-records", "total-records"):
+                snapshot.count(key)
+
     def between(self, after: int | None, up_to: int) -> tuple[Snapshot, ...]:
         """The snapshots after one (exclusive) up to another (inclusive), newest first.
 
@@ -100,7 +108,7 @@ class History:
         return tuple(chain)
 
     def _refuse_broken_chain(self, after: int | None, chain: list[Snapshot]) -> None:
-        """Only a read from the beginning may run out of ancestors, and only at the very first snapshot."""
+        """Only a read from the beginning may run out of ancestors: then it reads the whole table as of its end."""
         if after is not None:
             raise RangeError(
                 f"start snapshot {after} is no longer in the history",
@@ -111,9 +119,21 @@ class History:
         if not chain:
             raise RangeError("the end snapshot is not in the history", where=self.table)
 
+    def _refuse_uncounted(self, snapshot: Snapshot) -> None:
+        """A summary that leaves the counts out must not pass for a snapshot without rows."""
+        if "total-records" not in snapshot.summary:
+            raise RangeError(
+                f"snapshot {snapshot.snapshot_id} does not say how many rows it has",
+                where=self.table,
+                expected="'total-records' in its summary",
+                remedy="Append to this table with a writer that keeps Iceberg's counts.",
+            )
+
     def records_between(self, after: int | None, up_to: int) -> int:
         """Rows that the range brings, by the snapshots' own summaries."""
         chain = self.between(after, up_to)
+        for snapshot in chain if after is not None else chain[:1]:
+            self._refuse_uncounted(snapshot)
         if after is None:
             return self.snapshots[up_to].count("total-records")
         return sum(snapshot.count("added-records") for snapshot in chain if snapshot.operation == "append")
@@ -126,8 +146,8 @@ def history_from_json(table: str, metadata: Mapping[str, Any]) -> History:
             entry["snapshot-id"],
             entry.get("parent-snapshot-id"),
             entry["timestamp-ms"],
-            entry.get("summary", {}).get("operation", "append"),
-            entry.get("summary", {}),
+            (entry.get("summary") or {}).get("operation", "append"),
+            entry.get("summary") or {},
         )
         for entry in metadata.get("snapshots", ())
     }
@@ -135,10 +155,12 @@ def history_from_json(table: str, metadata: Mapping[str, Any]) -> History:
     current = metadata.get("current-snapshot-id")
     if current is not None and current != -1:
         refs.setdefault("main", current)
-    return History(table, snapshots, refs)
+    return History(table, snapshots, refs, metadata.get("properties") or {})
 
 
 def history_of(table: Table) -> History:
     """The history of a table that pyiceberg has loaded."""
     name = ".".join(table.name()[-2:])
-    return history_from_json(name, table.metadata.model_dump(by_alias=True, include={"snapshots", "refs"}, mode="json"))
+    return history_from_json(
+        name, table.metadata.model_dump(by_alias=True, include={"snapshots", "refs", "properties"}, mode="json")
+    )

@@ -65,47 +65,62 @@ def append_nothing(lake: Lake, stage: Stage, batch: Batch) -> None:
     table.append(nothing, snapshot_properties=commit_properties(batch), branch=stage.branch)
 
 
-def staged_rows(lake: Lake, stage: Stage) -> int:
-    """Rows that the branch has added to main, by the commits' own summaries."""
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """What a branch has added to main: how many rows, up to which of its snapshots."""
+
+    head: int
+    rows: int
+
+
+def count_staged(lake: Lake, stage: Stage) -> StagedRows:
+    """What the branch holds now, by its commits' own summaries; MainMovedError if the branch is gone."""
     history = history_of(lake.load(stage.name))
-    return sum(snapshot.count("added-records") for snapshot in history.between(stage.base, history.refs[stage.branch]))
+    if stage.branch not in history.refs:
+        raise _moved(stage, "the branch is gone: another runner has taken over")
+    head = history.refs[stage.branch]
+    return StagedRows(head, sum(snapshot.count("added-records") for snapshot in history.between(stage.base, head)))
 
 
-def publish(lake: Lake, stage: Stage, properties: Mapping[str, str]) -> int:
-    """Move main to the branch, set table properties and drop the branch, all in one commit; the new snapshot.
+def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str]) -> None:
+    """Move main to the branch's `head`, set table properties and drop the branch, all in one commit.
 
-    Refused with MainMovedError when main is no longer where the branch began: a runner that lost its lease
-    can't publish.
+    Refused with MainMovedError unless main is where the branch began and the branch is where it was counted: a
+    runner that lost its lease can't publish, and neither can what it still writes be published by its successor.
     """
     from pyiceberg.exceptions import CommitFailedException
 
     last: Exception | None = None
     for _ in range(_ATTEMPTS):
         table = lake.load(stage.name)
-        staged = table.refs()[stage.branch].snapshot_id if stage.branch in table.refs() else None
-        _refuse_if_moved(table, stage, staged)
+        _refuse_if_moved(table, stage, head)
         try:
-            _move_main(lake, table, stage, staged, properties)
+            _move_main(lake, table, stage, head, properties)
         except CommitFailedException as error:  # a commit to another branch or the schema came between
             last = error
         else:
-            return int(staged or 0)
+            return
     raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(stage.name), found=str(last))
 
 
-def _refuse_if_moved(table: Table, stage: Stage, staged: int | None) -> None:
-    head = table.current_snapshot()
-    if staged is None or head is None or head.snapshot_id != stage.base:
-        raise MainMovedError(
-            "main moved while this batch was written",
-            where=str(stage.name),
-            found=f"snapshot {head.snapshot_id if head else None}",
-            expected=f"snapshot {stage.base}",
-            remedy="Nothing was published; the next run continues from what is there.",
-        )
+def _refuse_if_moved(table: Table, stage: Stage, head: int) -> None:
+    main, refs = table.current_snapshot(), table.refs()
+    if main is None or main.snapshot_id != stage.base:
+        raise _moved(stage, f"main is at snapshot {main.snapshot_id if main else None}, not at {stage.base}")
+    if stage.branch not in refs or refs[stage.branch].snapshot_id != head or head == stage.base:
+        raise _moved(stage, f"the branch is not at the snapshot {head} that was counted")
 
 
-def _move_main(lake: Lake, table: Table, stage: Stage, staged: int | None, properties: Mapping[str, str]) -> None:
+def _moved(stage: Stage, found: str) -> MainMovedError:
+    return MainMovedError(
+        "somebody else has written meanwhile",
+        where=str(stage.name),
+        found=found,
+        remedy="Nothing was published; the next run continues from what is there.",
+    )
+
+
+def _move_main(lake: Lake, table: Table, stage: Stage, head: int, properties: Mapping[str, str]) -> None:
     from pyiceberg.table.update import (
         AssertRefSnapshotId,
         RemoveSnapshotRefUpdate,
@@ -115,13 +130,13 @@ def _move_main(lake: Lake, table: Table, stage: Stage, staged: int | None, prope
     )
 
     updates: list[TableUpdate] = [
-        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": staged}),
+        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": head}),
         RemoveSnapshotRefUpdate.model_validate({"ref-name": stage.branch}),
     ]
     if properties:
         updates.append(SetPropertiesUpdate(updates=dict(properties)))
     requirements = (
         AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": stage.base}),
-        AssertRefSnapshotId.model_validate({"ref": stage.branch, "snapshot-id": staged}),
+        AssertRefSnapshotId.model_validate({"ref": stage.branch, "snapshot-id": head}),
     )
     lake.catalog.commit_table(table, requirements, tuple(updates))

@@ -84,7 +84,8 @@ class Counts:
 class Intent:
     """An open batch as the state store keeps it: decided before the first write, finished before the next.
 
-    `counts` is set once the books balance, so that a restart after publication can still write the ledger.
+    `counts` is known once the books balance; the commit that publishes the batch keeps it with them, so that a
+    restart after publication can still write the ledger.
     """
 
     batch: Batch

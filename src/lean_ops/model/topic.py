@@ -22,7 +22,7 @@ def normalise(source_name: str) -> str:
 def parse_topic(source_name: str) -> Topic:
     """The topic that a source name stands for, or WrongUseError when it can't be one."""
     name = normalise(source_name)
-    if not _TOPIC.fullmatch(name):
+    if not (source_name.isascii() and _TOPIC.fullmatch(name)):
         raise WrongUseError(
             "not a topic name",
             where=f"topic {source_name!r}",

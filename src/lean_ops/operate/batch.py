@@ -11,12 +11,13 @@ from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_
 from lean_ops.model.batch import Batch, Counts, Intent
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import ledger_row
+from lean_ops.operate.intent import last_batch_property, open_batch, published_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lean_ops.lake.catalog import Lake
-    from lean_ops.lake.snapshots import TableCheckpoint
+    from lean_ops.lake.snapshots import History
     from lean_ops.ledger.books import Books
     from lean_ops.model.registry import Gate
     from lean_ops.operate.plan import PlannedBatch
@@ -59,47 +60,49 @@ class BatchRunner:
 
     def run(self, planned: PlannedBatch, gate: Gate, lease: Lease, run_id: str) -> Counts:
         """Do a planned batch, or finish what an earlier run began of it; its books."""
-        intent = self._intent(planned, gate, lease)
-        published = self._checkpoint(intent.batch)
-        if published is None or published.batch_id != intent.batch.batch_id:
-            staged = self._hop.stage(intent, planned.resumes, self._on_step)
-            intent = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
+        stored, table = self._state.checkpoint(planned.batch.pipeline_id), self._table(planned.batch)
+        # A store that knows nothing of the topic may have been lost: then rows of this batch may be there too.
+        repeated = planned.resumes or stored.last_snapshot_id is None
+        published = published_batch(table)
+        if published is not None and published.batch == planned.batch:
+            return self._book(published, repeated, lease, run_id)
+        intent = open_batch(stored, table)
+        if intent is None or intent.batch != planned.batch:
+            intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
             self._state.save_intent(intent, lease, self._clock())
-            self._on_step("balanced")
-            publish(self._lake, staged.stage, staged.table_properties)
-            self._on_step("published")
-        return self._book(intent, planned.resumes, lease, run_id)
+            self._on_step("intent stored")
+        return self._book(self._published(intent, repeated, lease), repeated, lease, run_id)
+
+    def _published(self, intent: Intent, repeated: bool, lease: Lease) -> Intent:
+        """Stage, balance and publish; the intent with its counts, as the commit keeps it."""
+        staged = self._hop.stage(intent, repeated, self._on_step)
+        self._on_step("balanced")
+        self._state.renew(lease, self._clock())
+        done = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
+        publish(self._lake, staged.stage, staged.head, {**staged.table_properties, **last_batch_property(done)})
+        self._on_step("published")
+        return done
 
     def is_current(self, planned: PlannedBatch) -> bool:
         """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
-        stored = self._state.checkpoint(planned.batch.pipeline_id)
+        table = self._table(planned.batch)
+        begun = open_batch(self._state.checkpoint(planned.batch.pipeline_id), table)
         if planned.resumes:
-            return stored.intent is not None and stored.intent.batch == planned.batch
-        published = self._checkpoint(planned.batch)
-        start = published.to_snapshot if published else None
-        return stored.intent is None and start == planned.batch.from_snapshot
+            return begun is not None and begun.batch == planned.batch
+        checkpoint = table.checkpoint() if table else None
+        return begun is None and (checkpoint.to_snapshot if checkpoint else None) == planned.batch.from_snapshot
 
-    def _intent(self, planned: PlannedBatch, gate: Gate, lease: Lease) -> Intent:
-        stored = self._state.checkpoint(planned.batch.pipeline_id).intent
-        if stored is not None and stored.batch == planned.batch:
-            return stored
-        intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
-        self._state.save_intent(intent, lease, self._clock())
-        self._on_step("intent stored")
-        return intent
-
-    def _checkpoint(self, batch: Batch) -> TableCheckpoint | None:
-        history = self._lake.file.history(self._lake.names.standardized(batch.topic))
-        return history.checkpoint() if history else None
+    def _table(self, batch: Batch) -> History | None:
+        return self._lake.file.history(self._lake.names.standardized(batch.topic))
 
     def _book(self, intent: Intent, resumed: bool, lease: Lease, run_id: str) -> Counts:
         """Everything that follows publication; each row once per batch, however often this is repeated."""
         batch, counts = intent.batch, intent.counts
         if counts is None:
             raise TerminalError(
-                "the batch is published but its counts are not stored",
+                "the batch is published but its commit did not keep its counts",
                 where=f"topic {batch.topic!r}, batch {batch.batch_id}",
-                remedy="Restore the state store from a backup, or rebuild the topic.",
+                remedy="The table was altered by hand: rebuild the topic.",
             )
         now = self._clock()
         snapshots = (batch.from_snapshot, batch.to_snapshot)

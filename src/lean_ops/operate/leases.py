@@ -34,6 +34,7 @@ class LeaseKeeper:
     @contextmanager
     def running(self) -> Iterator[LeaseKeeper]:
         """Renewal goes on inside this block."""
+        self._stop.clear()
         thread = threading.Thread(target=self._renew_until_stopped, name="lease-keeper", daemon=True)
         thread.start()
         try:
@@ -71,3 +72,6 @@ class LeaseKeeper:
         except LostLeaseError as error:
             # Its worker meets the same refusal at its next write and stops; nothing of it will be published.
             self._log.warning("lease lost", topic=lease.topic, reason=str(error))
+        except Exception as error:
+            # A busy or full disk may pass before the lease does; the thread must not end over it.
+            self._log.warning("lease not renewed", topic=lease.topic, reason=f"{type(error).__name__}: {error}")

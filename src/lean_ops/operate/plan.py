@@ -10,12 +10,14 @@ from lean_ops.model.batch import Batch, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.registry import Gate
 from lean_ops.model.tables import RAW_SUFFIX
+from lean_ops.operate.intent import open_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lean_ops.lake.catalog_file import CatalogFile
     from lean_ops.lake.snapshots import History
+    from lean_ops.model.batch import Intent
     from lean_ops.model.tables import Names
     from lean_ops.state.port import Checkpoint, CheckpointReader
 
@@ -101,7 +103,7 @@ class Planner:
                     (raw.get(topic), standardized.get(topic)),
                     checkpoints.get(pipeline_id(Zone.STANDARDIZED, topic)),
                 )
-                for topic in (topics or known)
+                for topic in (dict.fromkeys(topics) or known)
             )
         )
 
@@ -152,11 +154,18 @@ def _decide(topic: str, gate: Gate, raw: History, standardized: History | None, 
     if not gate.open:
         return TopicPlan(topic, gate, waiting=raw.records_between(start, raw.head))
     batches: list[PlannedBatch] = []
-    if stored is not None and stored.intent is not None:
-        batch = stored.intent.batch
-        batches.append(PlannedBatch(batch, raw.records_between(batch.from_snapshot, batch.to_snapshot), resumes=True))
-        start = batch.to_snapshot
+    begun = open_batch(stored, standardized)
+    if begun is not None:
+        batches.append(PlannedBatch(begun.batch, _records(raw, begun), resumes=True))
+        start = begun.batch.to_snapshot
     if start != raw.head:
         batch = Batch(topic, Zone.STANDARDIZED, start, raw.head, gate.schema_version)
         batches.append(PlannedBatch(batch, raw.records_between(start, raw.head)))
     return TopicPlan(topic, gate, tuple(batches), waiting=sum(planned.records for planned in batches))
+
+
+def _records(raw: History, begun: Intent) -> int:
+    """A published batch knows its records; of another one RAW must still have them."""
+    if begun.counts is not None:
+        return begun.counts.records_in
+    return raw.records_between(begun.batch.from_snapshot, begun.batch.to_snapshot)

@@ -6,7 +6,7 @@ import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -70,12 +70,15 @@ class Run:
     failures_before_pause: int
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _began: dict[str, datetime] = field(default_factory=dict)
+    _log: Any = field(default_factory=lambda: structlog.get_logger("lean_ops.run"))
 
     def execute(self, plan: RunPlan) -> Iterator[TopicOutcome]:
         """Each topic's outcome as it comes. An interrupt stops between commits: the next run continues."""
         with self.parts.leases.running(), ThreadPoolExecutor(self.workers, "topic") as pool:
-            waiting: set[Future[TopicOutcome]] = {pool.submit(self._topic, topic) for topic in plan.work}
+            waiting: set[Future[TopicOutcome]] = set()
             try:
+                waiting |= {pool.submit(self._topic, topic) for topic in plan.work}
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
@@ -87,33 +90,45 @@ class Run:
                 raise
 
     def _topic(self, plan: TopicPlan) -> TopicOutcome:
-        with self.parts.leases.lease(plan.topic) as lease:
-            if isinstance(lease, Held):
-                until = lease.by.expires_at.isoformat(timespec="seconds")
-                return self._skipped(plan, f"the lease is held by {lease.by.owner} until {until}")
-            try:
-                return self._work(plan, lease)
-            except LostLeaseError as error:
-                return TopicOutcome(plan.topic, RunStatus.FAILED, str(error))
-            except Exception as error:
-                # The edge of a topic: whatever went wrong is recorded, and the other topics go on.
-                if self._stopped.is_set():
-                    return TopicOutcome(plan.topic, RunStatus.SKIPPED, "interrupted; the next run continues")
-                return self._failed(plan, lease, error)
+        done: list[BatchOutcome] = []
+        self._began[plan.topic] = self.parts.clock()
+        try:
+            with self.parts.leases.lease(plan.topic) as lease:
+                if isinstance(lease, Held):
+                    until = lease.by.expires_at.isoformat(timespec="seconds")
+                    return self._skipped(plan, done, f"the lease is held by {lease.by.owner} until {until}")
+                return self._with_lease(plan, lease, done)
+        except LostLeaseError as error:
+            return TopicOutcome(plan.topic, RunStatus.FAILED, str(error), tuple(done))
+        except Exception as error:
+            # The edge of a topic: even what could not be recorded is told, and the other topics go on.
+            self._log.error("topic failed", topic=plan.topic, exc_info=error)
+            return TopicOutcome(plan.topic, RunStatus.FAILED, _in_words(error), tuple(done))
 
-    def _work(self, plan: TopicPlan, lease: Lease) -> TopicOutcome:
+    def _with_lease(self, plan: TopicPlan, lease: Lease, done: list[BatchOutcome]) -> TopicOutcome:
+        try:
+            return self._work(plan, lease, done)
+        except LostLeaseError:
+            raise
+        except Exception as error:
+            if self._stopped.is_set():
+                return self._interrupted(plan, done)
+            return self._failed(plan, lease, done, error)
+
+    def _work(self, plan: TopicPlan, lease: Lease, done: list[BatchOutcome]) -> TopicOutcome:
         if plan.problem is not None:
             raise plan.problem
         self.parts.settle_ingest(plan.topic)
         gate = self.parts.gate(plan.topic)
         if not gate.open:
-            return self._skipped(plan, gate.reason)
-        done: list[BatchOutcome] = []
+            return self._skipped(plan, done, gate.reason)
         for planned in plan.batches:
             if self._stopped.is_set():
-                return TopicOutcome(plan.topic, RunStatus.SKIPPED, "interrupted; the next run continues", tuple(done))
+                return self._interrupted(plan, done)
+            if not planned.resumes and planned.batch.schema_version != gate.schema_version:
+                return self._skipped(plan, done, "its schema changed since the plan; the next run takes the new one")
             if not self.parts.batches.is_current(planned):
-                return self._skipped(plan, "another run was faster; the next run takes what is left")
+                return self._skipped(plan, done, "another run was faster; the next run takes what is left")
             done.append(self._batch(planned, gate, lease))
         return TopicOutcome(plan.topic, RunStatus.SUCCEEDED, None, tuple(done))
 
@@ -121,31 +136,49 @@ class Run:
         counts = self.parts.batches.run(planned, gate, lease, self.run_id)
         return BatchOutcome(planned.batch.batch_id, planned.batch.zone, counts)
 
-    def _skipped(self, plan: TopicPlan, reason: str) -> TopicOutcome:
-        self._record(plan, RunStatus.SKIPPED, reason)
-        return TopicOutcome(plan.topic, RunStatus.SKIPPED, reason)
+    def _interrupted(self, plan: TopicPlan, done: list[BatchOutcome]) -> TopicOutcome:
+        return TopicOutcome(plan.topic, RunStatus.SKIPPED, "interrupted; the next run continues", tuple(done))
 
-    def _failed(self, plan: TopicPlan, lease: Lease, error: Exception) -> TopicOutcome:
-        reason = str(error) if isinstance(error, LeanOpsError) else f"{type(error).__name__}: {error}"
-        reason = reason.strip().partition("\n")[0][:2000]
-        structlog.get_logger("lean_ops.run").error("topic failed", topic=plan.topic, exc_info=error)
-        self._record(plan, RunStatus.FAILED, reason)
+    def _skipped(self, plan: TopicPlan, done: list[BatchOutcome], reason: str) -> TopicOutcome:
+        self._record(plan, done, RunStatus.SKIPPED, reason)
+        return TopicOutcome(plan.topic, RunStatus.SKIPPED, reason, tuple(done))
+
+    def _failed(self, plan: TopicPlan, lease: Lease, done: list[BatchOutcome], error: Exception) -> TopicOutcome:
+        reason = _in_words(error)
+        self._log.error("topic failed", topic=plan.topic, exc_info=error)
         failures = self.parts.state.count_failure(pipeline_id(Zone.STANDARDIZED, plan.topic), lease, self.parts.clock())
-        key = f"{self.run_id}-{failures}"
-        self.parts.books.raise_alert(Alert(key, plan.topic, "JOB_FAILED", "critical", reason), self.parts.clock())
+        self._record(plan, done, RunStatus.FAILED, reason)
+        self._alert(Alert(f"{self.run_id}-{failures}", plan.topic, "JOB_FAILED", "critical", reason))
         if failures >= self.failures_before_pause:
             reason = self._pause(plan.topic, failures, reason)
-        return TopicOutcome(plan.topic, RunStatus.FAILED, reason)
+        return TopicOutcome(plan.topic, RunStatus.FAILED, reason, tuple(done))
 
     def _pause(self, topic: str, failures: int, reason: str) -> str:
         why = f"{failures} failures in a row, the last: {reason}"
-        now = self.parts.clock()
-        self.parts.state.update_item(topic, lambda item: item.paused(why, now.isoformat()))
-        self.parts.books.raise_alert(Alert(self.run_id, topic, "TOPIC_PAUSED", "critical", why), now)
+        now = self.parts.clock().isoformat()
+        self.parts.state.update_item(topic, lambda item: item.paused(why, now))
+        self._alert(Alert(self.run_id, topic, "TOPIC_PAUSED", "critical", why))
         return f"{reason} (paused after {failures} failures in a row; `lean-ops resume {topic}` once it is mended)"
 
-    def _record(self, plan: TopicPlan, status: RunStatus, reason: str) -> None:
+    def _record(self, plan: TopicPlan, done: list[BatchOutcome], status: RunStatus, reason: str) -> None:
+        """A history row for the batch that was next; a failure to write it must not hide what it would say."""
         now = self.parts.clock()
-        batch_id = plan.batches[0].batch.batch_id if plan.batches else None
-        attempt = Attempt(self.run_id, plan.topic, Zone.STANDARDIZED, batch_id, now)
-        self.parts.books.append("job_run_history", history_row(attempt, status, reason, None, now))
+        batch_id = plan.batches[len(done)].batch.batch_id if len(done) < len(plan.batches) else None
+        began = self._began.get(plan.topic, now)
+        attempt = Attempt(self.run_id, plan.topic, Zone.STANDARDIZED, batch_id, began)
+        row = history_row(attempt, status, reason, None, now)
+        try:
+            self.parts.books.append("job_run_history", row)
+        except Exception as error:
+            self._log.error("not recorded", topic=plan.topic, status=str(status), reason=reason, exc_info=error)
+
+    def _alert(self, alert: Alert) -> None:
+        try:
+            self.parts.books.raise_alert(alert, self.parts.clock())
+        except Exception as error:
+            self._log.error("alert not recorded", topic=alert.topic, message=alert.message, exc_info=error)
+
+
+def _in_words(error: Exception) -> str:
+    reason = str(error) if isinstance(error, LeanOpsError) else f"{type(error).__name__}: {error}"
+    return reason.strip().partition("\n")[0][:2000]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.spark import prepare_for
-from lean_ops.lake.staging import Stage, append_nothing, open_stage, staged_rows
+from lean_ops.lake.staging import Stage, StagedRows, append_nothing, count_staged, open_stage
 from lean_ops.model.batch import Counts
 from lean_ops.model.errors import TerminalError
 from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
@@ -47,6 +47,7 @@ class Staged:
     """A batch that is ready to be published."""
 
     stage: Stage
+    head: int
     counts: Counts
     last_ingestion_ts: int | None
     table_properties: Mapping[str, str]
@@ -89,8 +90,10 @@ class StandardizeHop:
         after, held = PayloadColumns.of_schema(table.schema()), kinds_held(table)
         self._log_drift(batch, (before, after), held, observed.places, resumed)
         on_step("drift logged")
-        counts = self._balanced(batch, stage, observed, records_in)
-        return Staged(stage, counts, observed.last_ingestion_ts, kinds_property(held, observed.places, after))
+        staged = count_staged(self._lake, stage)
+        counts = self._balanced(batch, staged, observed, records_in)
+        properties = kinds_property(held, observed.places, after)
+        return Staged(stage, staged.head, counts, observed.last_ingestion_ts, properties)
 
     def _write(
         self, intent: Intent, stage: Stage, records_in: int, resumed: bool, on_step: Callable[[str], None]
@@ -129,11 +132,11 @@ class StandardizeHop:
     def _errors_of(self, batch: Batch) -> int:
         return self._shared.rows_of_batch(self._lake.names.parse_errors, batch.topic, batch.batch_id)
 
-    def _balanced(self, batch: Batch, stage: Stage, observed: Observed, records_in: int) -> Counts:
+    def _balanced(self, batch: Batch, staged: StagedRows, observed: Observed, records_in: int) -> Counts:
         """The books, each number from a source of its own: summaries, the job, and the error table itself."""
         counts = Counts(
             records_in=records_in,
-            inserted=staged_rows(self._lake, stage),
+            inserted=staged.rows,
             duplicates=observed.records_in - observed.first_copies,
             errors=self._errors_of(batch) if observed.errors else 0,
         )

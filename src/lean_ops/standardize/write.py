@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.staging import Stage, commit_properties
-from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA
+from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
 from lean_ops.standardize.first_copy import MESSAGE, first_copies
 from lean_ops.standardize.flatten import (
+    CARRIED,
     ERROR_MESSAGE,
     ERROR_TYPE,
     PLACES,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.batch import Batch
@@ -54,6 +55,12 @@ class Observed:
     error_bytes: int = 0
     last_ingestion_ts: int | None = None
     places: PlaceCounts = field(default_factory=dict)
+    refused: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def carries_all_errors(self) -> bool:
+        """Whether every refused row came along with the counts."""
+        return len(self.refused) == self.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Ob
         F.count(ERROR_TYPE).alias("errors"),
         F.sum(F.octet_length(REFUSED_PAYLOAD)).alias("error_bytes"),
         F.collect_list(PLACES).alias("places"),
+        F.collect_list(F.when(F.col(CARRIED), _carried_columns())).alias("refused"),
     )
     rows = flat.where(F.col(ERROR_TYPE).isNull()).select(*_table_columns(frames.batch, columns))
     writer = rows.writeTo(f"{CATALOG_NAME}.{stage.spark_table}")
@@ -129,16 +137,47 @@ def _observed(seen: dict[str, Any], flattened: dict[str, Any]) -> Observed:
         error_bytes=flattened["error_bytes"] or 0,
         last_ingestion_ts=seen["last"],
         places=merge_reports(flattened["places"]),
+        refused=tuple(row.asDict() for row in flattened["refused"]),
+    )
+
+
+def _carried_columns() -> Column:
+    """A refused row as it travels with the counts; its time in microseconds, which no time zone can bend."""
+    return F.struct(
+        *(F.col(name) for name in ("message_id", "idempotency_key", "topic_name", "ingestion_ts")),
+        F.unix_micros("publish_time").alias("publish_time"),
+        F.col(REFUSED_PAYLOAD).alias("raw_payload"),
+        F.col(ERROR_TYPE).alias("error_type"),
+        F.col(ERROR_MESSAGE).alias("error_message"),
     )
 
 
 def refused_rows(
     spark: SparkSession, frames: BatchFrames, stage: Stage, observed: Observed, now: datetime
 ) -> Iterator[pa.Table]:
-    """The batch's parse_errors rows, in parts that fit in memory.
+    """The batch's parse_errors rows, in parts that fit in memory."""
+    if observed.carries_all_errors:
+        yield _carried_rows(frames.batch, observed, now)
+    else:
+        yield from _rows_of_error_job(spark, frames, stage, observed, now)
 
-    The refused are the first copies that the branch does not have; only those are parsed a second time.
-    """
+
+def _carried_rows(batch: Batch, observed: Observed, now: datetime) -> pa.Table:
+    import pyarrow as pa
+
+    processed = round(now.timestamp() * 1_000_000)
+    more = {"processed_ts": processed, "batch_id": batch.batch_id, "replay_status": "NEW", "replay_id": None}
+    table = pa.Table.from_pylist([{**row, **more} for row in observed.refused])
+    for name in ("publish_time", "processed_ts"):
+        times = table.column(name).cast(pa.timestamp("us", "UTC"))
+        table = table.set_column(table.schema.get_field_index(name), name, times)
+    return table.select([column.name for column in PARSE_ERRORS.columns])
+
+
+def _rows_of_error_job(
+    spark: SparkSession, frames: BatchFrames, stage: Stage, observed: Observed, now: datetime
+) -> Iterator[pa.Table]:
+    """The refused are the first copies that the branch does not have; only those are parsed a second time."""
     batch, days = frames.batch, within("publish_time", frames.files.publish_times())
     staged = spark.table(f"{CATALOG_NAME}.{stage.spark_table}").where(F.col(BATCH_ID) == batch.batch_id).where(days)
     first = frames.first_copies(frames.raw)
@@ -160,7 +199,7 @@ def _error_columns(batch: Batch, now: datetime) -> list[Any]:
         F.col(ERROR_MESSAGE).alias("error_message"),
         "publish_time",
         "ingestion_ts",
-        F.timestamp_micros(F.lit(int(now.timestamp() * 1_000_000))).alias("processed_ts"),
+        F.timestamp_micros(F.lit(round(now.timestamp() * 1_000_000))).alias("processed_ts"),
         F.lit(batch.batch_id).alias("batch_id"),
         F.lit("NEW").alias("replay_status"),
         F.lit(None).cast("string").alias("replay_id"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ CREATE TABLE IF NOT EXISTS schema_registry (
     flow_reason TEXT, schema_version TEXT, schema_path TEXT, error_path TEXT, last_error TEXT,
     source_name TEXT, updated_at TEXT);
 """
+_BUSY_SECONDS = 30
 _ITEM_COLUMNS = tuple(field.name for field in fields(RegistryItem))
 
 
@@ -100,7 +102,7 @@ class SqliteStateStore:
             lease = Lease(topic, owner, (row["fence"] if row else 0) + 1, now + self._lease_time)
             db.execute(
                 "INSERT OR REPLACE INTO locks (topic_name, owner, fence, expires_at) VALUES (?, ?, ?, ?)",
-                (topic, owner, lease.fence, lease.expires_at.isoformat()),
+                (topic, owner, lease.fence, _utc_text(lease.expires_at)),
             )
             return lease
 
@@ -109,7 +111,7 @@ class SqliteStateStore:
         renewed = replace(lease, expires_at=now + self._lease_time)
         with self._as_holder(lease, now) as db:
             db.execute(
-                "UPDATE locks SET expires_at = ? WHERE topic_name = ?", (renewed.expires_at.isoformat(), lease.topic)
+                "UPDATE locks SET expires_at = ? WHERE topic_name = ?", (_utc_text(renewed.expires_at), lease.topic)
             )
         return renewed
 
@@ -130,7 +132,7 @@ class SqliteStateStore:
         with self._transaction() as db:
             row = db.execute(
                 "SELECT 1 FROM locks WHERE topic_name = ? AND owner = ? AND fence = ? AND expires_at > ?",
-                (lease.topic, lease.owner, lease.fence, now.isoformat()),
+                (lease.topic, lease.owner, lease.fence, _utc_text(now)),
             ).fetchone()
             if row is None:
                 raise LostLeaseError(lease)
@@ -177,9 +179,9 @@ class SqliteStateStore:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._file, timeout=30, isolation_level=None)
+            connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
             connection.executescript(_SCHEMA)
             self._local.connection = connection
         return connection
@@ -190,10 +192,30 @@ class SqliteStateStore:
         db.execute("BEGIN IMMEDIATE")
         try:
             yield db
+            db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # some errors, a full disk among them, have ended it already
+                db.execute("ROLLBACK")
             raise
-        db.execute("COMMIT")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Go over to write-ahead logging; unlike other statements this one does not wait by itself for who is faster."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _utc_text(time: datetime) -> str:
+    """A time as text that sorts as the time does, whatever zone it came in."""
+    return time.astimezone(UTC).isoformat()
 
 
 def _put(db: sqlite3.Connection, item: RegistryItem) -> None:

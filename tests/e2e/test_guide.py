@@ -1,0 +1,91 @@
+"""The commands of README.md and docs/guide.md, run as a reader would: in order, in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from tests.quick_java import QUICK_JAVA
+
+from lean_ops.entrypoints.cli import app
+from lean_ops.settings import Settings
+
+pytestmark = pytest.mark.e2e
+
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text()
+GUIDE = (REPOSITORY / "docs" / "guide.md").read_text()
+_FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# At the start of a line, also with the virtual environment's folder or a variable before it.
+_COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )?(?:\.venv/bin/)?(lean-ops\b.*)$", re.MULTILINE)
+
+
+def blocks(text: str) -> list[str]:
+    """The fenced blocks that hold a command."""
+    return [block for block in _FENCED.findall(text) if _COMMAND.search(block)]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each block of the guide printed, by its commands; every one of them must succeed."""
+    folder = tmp_path_factory.mktemp("guide")
+    (folder / ".venv").symlink_to(sys.prefix)
+    parts = blocks(GUIDE)
+    script = "\n".join(["set -euo pipefail", *(f"{block}echo '<end of block>'" for block in parts)])
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("LEAN_OPS_")}
+    done = subprocess.run(
+        ["bash", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=240,
+        env={**environ, "LEAN_OPS_SPARK_JAVA_OPTIONS": QUICK_JAVA, "COLUMNS": "200"},  # wide: no cell is folded
+    )
+    *outputs, rest = done.stdout.split("<end of block>\n")
+    assert done.returncode == 0, f"in block {len(outputs) + 1}:\n{rest}\n{done.stderr}"
+    return {"; ".join(_COMMAND.findall(block)): output for block, output in zip(parts, outputs, strict=True)}
+
+
+def test_the_guides_messages_land_and_wait_for_their_schema(said: dict[str, str]) -> None:
+    assert "payments: 4 lines: 3 in RAW, 1 dead letters" in said["lean-ops ingest payments bodies.jsonl"]
+    deployed = said["lean-ops status; lean-ops schema submit payments payments.json"]
+    assert "NO_SCHEMA" in deployed
+    assert "schema 1.0.0 of payments is active (NEW)" in deployed
+
+
+def test_the_guides_run_has_two_rows_and_one_duplicate_and_then_nothing_new(said: dict[str, str]) -> None:
+    first = said["lean-ops run --explain; lean-ops run"]
+    assert "payments: 3 in = 2 standardized + 1 duplicates + 0 errors" in first
+    assert said["lean-ops run"] == "nothing new: 1 topics looked at\n"
+
+
+def test_the_guides_look_at_it_shows_what_its_text_says(said: dict[str, str]) -> None:
+    (looked,) = (output for commands, output in said.items() if commands.startswith("lean-ops query"))
+    assert "1.10" in looked
+    assert "1e5" in looked
+    assert "duplicate: the copy of snapshot" in looked
+    assert looked.count("NEW_COLUMN") == 2
+
+
+def test_every_setting_is_in_the_guide() -> None:
+    assert [name for name in Settings.model_fields if f"`{name}`" not in GUIDE] == []
+
+
+def test_the_readmes_table_has_every_command_and_no_other() -> None:
+    cells = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]
+    named = {word for cell in cells for word in re.findall(r"(?<=[`\s])[a-z]+(?=[`\s])", cell)} - {"or"}
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert named == {*commands, *commands["schema"].commands}
+
+
+def test_the_readmes_make_targets_are_there() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text()
+    targets = re.findall(r"^make (\w+)", README, re.MULTILINE)
+    assert targets == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lean_ops.entrypoints.cli import hoist_global_options, main
+from lean_ops.entrypoints.context import fail_with
+from lean_ops.ledger.books import RunStatus
+from lean_ops.model.errors import LeanOpsError, TerminalError, TransientError, WrongUseError
+from lean_ops.model.registry import Gate
+from lean_ops.operate.plan import RunPlan, TopicPlan
+from lean_ops.operate.run import TopicOutcome
+from lean_ops.wiring import Services
+
+HEAVY = ("pyspark", "pyarrow", "pyiceberg", "duckdb", "pandas")
+
+
+@pytest.mark.parametrize(
+    ("given_words", "hoisted"),
+    [
+        ([], []),
+        (["status"], ["status"]),
+        (["--home", "h", "status"], ["--home", "h", "status"]),
+        (["status", "--home", "h"], ["--home", "h", "status"]),
+        (["status", "--home=h"], ["--home=h", "status"]),
+        (["schema", "--home", "h", "list"], ["--home", "h", "schema", "list"]),
+        (["errors", "events", "--json"], ["--json", "errors", "events"]),
+        (["errors", "--json", "events"], ["--json", "errors", "events"]),
+        (["run", "--profile", "embedded", "a"], ["--profile", "embedded", "run", "a"]),
+        (["run", "--profile=embedded", "a"], ["--profile=embedded", "run", "a"]),
+        (
+            ["run", "a", "--json", "--home", "h", "--explain", "--profile=p"],
+            ["--json", "--home", "h", "--profile=p", "run", "a", "--explain"],
+        ),
+        (["--home", "one", "status", "--home", "two"], ["--home", "one", "--home", "two", "status"]),
+        (["run", "--home", "--json"], ["--home", "--json", "run"]),
+        (["--home=", "status"], ["--home=", "status"]),
+        (["ingest", "t", "-"], ["ingest", "t", "-"]),
+        (["query", "SELECT '--json'"], ["query", "SELECT '--json'"]),
+        (["status", "--homely", "--jsonx"], ["status", "--homely", "--jsonx"]),
+    ],
+)
+def test_global_options_may_stand_anywhere(given_words: list[str], hoisted: list[str]) -> None:
+    assert hoist_global_options(given_words) == hoisted
+
+
+@pytest.mark.parametrize(
+    ("given_words", "hoisted"),
+    [
+        (["query", "--", "--json"], ["query", "--", "--json"]),
+        (["run", "--json", "--", "--home", "h"], ["--json", "run", "--", "--home", "h"]),
+        (["--", "--home=h", "--", "--json"], ["--", "--home=h", "--", "--json"]),
+        (["ingest", "--", "-", "--home"], ["ingest", "--", "-", "--home"]),
+    ],
+)
+def test_what_follows_the_double_dash_stays_where_it_is(given_words: list[str], hoisted: list[str]) -> None:
+    assert hoist_global_options(given_words) == hoisted
+
+
+words = st.lists(st.sampled_from(["run", "a", "--json", "--home", "--home=x", "--profile", "--", "-", "--explain"]))
+
+
+@given(words)
+def test_hoisting_loses_no_word_and_does_nothing_the_second_time(given_words: list[str]) -> None:
+    before = list(given_words)
+    hoisted = hoist_global_options(given_words)
+    assert given_words == before
+    assert sorted(hoisted) == sorted(before)
+    assert hoist_global_options(hoisted) == hoisted
+
+
+# exit codes
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home that does not exist yet, and a working directory without settings."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+class Said:
+    """What a call left: its exit code and what it printed."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+
+@pytest.fixture
+def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*arguments: str) -> Said:
+        with pytest.raises(SystemExit) as left:
+            main([*arguments, "--home", str(home)])
+        out, err = capsys.readouterr()
+        assert left.value.code is None or isinstance(left.value.code, int)
+        return Said(left.value.code or 0, out, err)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "arguments", [["config"], ["run"], ["run", "--explain"], ["schema", "list"], ["--help"], ["run", "--help"]]
+)
+def test_a_command_that_is_done_leaves_with_zero(call: Any, arguments: list[str]) -> None:
+    said = call(*arguments)
+    assert (said.code, said.err) == (0, "")
+    assert said.out
+
+
+@pytest.mark.parametrize("arguments", [["config"], ["run"], ["run", "--explain"], ["schema", "list"]])
+def test_with_json_the_only_thing_on_stdout_is_one_document(call: Any, arguments: list[str]) -> None:
+    said = call(*arguments, "--json")
+    assert said.code == 0
+    assert json.loads(said.out) is not None
+
+
+def test_an_idle_run_makes_no_warehouse(call: Any, home: Path) -> None:
+    assert "nothing new: 0 topics looked at" in call("run").out
+    assert not (home / "warehouse").exists()
+    assert not (home / "catalog.db").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["run", "--no-such-option"],
+        ["ingest"],
+        ["run", "no_such_topic"],
+        ["run", "not a topic"],
+        ["run", "events_latest"],
+        ["--profile", "moon", "config"],
+    ],
+)
+def test_wrong_use_leaves_with_two_and_says_why_on_stderr(call: Any, home: Path, arguments: list[str]) -> None:
+    said = call(*arguments)
+    assert said.code == 2
+    assert said.err.strip()
+    assert said.out == ""
+    assert not (home / "catalog.db").exists()
+
+
+def test_a_home_whose_name_was_forgotten_is_wrong_use(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["config", "--home"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err
+    assert list(home.parent.iterdir()) == []
+
+
+def test_a_wrong_setting_is_wrong_use_that_names_file_and_key(call: Any, home: Path) -> None:
+    home.mkdir()
+    (home / "lean-ops.toml").write_text("workers = 0\n")
+    said = call("config")
+    assert said.code == 2
+    assert "lean-ops.toml, key 'workers'" in said.err
+
+
+def test_a_wrong_use_with_json_is_a_document_that_names_all_parts(call: Any) -> None:
+    said = call("run", "no such", "--json")
+    assert said.code == 2
+    assert set(json.loads(said.out)) == {"error"}
+    error = json.loads(said.out)["error"]
+    assert set(error) == {"message", "what", "where", "found", "expected", "remedy"}
+    assert (error["what"], error["where"], error["found"]) == ("not a topic name", "topic 'no such'", None)
+    assert error["message"] in said.err
+
+
+def test_json_behind_the_double_dash_is_no_flag(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--home", str(home), "run", "--", "--json"])
+    assert left.value.code == 2
+    out, err = capsys.readouterr()
+    assert "not a topic name" in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (WrongUseError("no such topic"), 2),
+        (TerminalError("damaged"), 1),
+        (TransientError("locked"), 1),
+        (LeanOpsError("interrupted"), 1),
+    ],
+)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_error_leaves_with_the_code_of_its_kind(
+    error: LeanOpsError, code: int, as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        fail_with(error, as_json)
+    assert left.value.code == code
+    out, err = capsys.readouterr()
+    assert err == f"error: {error}\n"
+    assert (json.loads(out)["error"]["message"] if as_json else out) == (str(error) if as_json else "")
+
+
+def test_an_errors_text_is_printed_as_it_is_and_not_as_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "[red]not markup[/red] [/] 'ü' \\[x] " + "long " * 60 + ":smile: https://example.org"
+    with pytest.raises(SystemExit):
+        fail_with(TerminalError(hostile), as_json=True)
+    out, err = capsys.readouterr()
+    assert err == f"error: {hostile}\n"
+    assert json.loads(out)["error"]["what"] == hostile
+
+
+def test_reading_a_home_that_is_not_there_leaves_with_one_and_makes_none(call: Any, home: Path) -> None:
+    said = call("status")
+    assert (said.code, said.out) == (1, "")
+    assert "no lake here. Run `lean-ops init`" in said.err
+    assert not home.exists()
+
+
+def test_a_terminal_error_inside_a_command_leaves_with_one(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Services) -> NoReturn:
+        raise TerminalError("its metadata file is damaged", where="db.t", remedy="Restore it.")
+
+    monkeypatch.setattr(Services, "planner", property(refuse))
+    said = call("run")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == "error: db.t: its metadata file is damaged. Restore it.\n"
+
+
+# runs that found work
+
+
+class FakePlanner:
+    """A plan of two topics."""
+
+    def plan(self, _: Any) -> RunPlan:
+        problem, gate = TerminalError("damaged"), Gate(open=True, reason="")
+        return RunPlan((TopicPlan("bad", gate, problem=problem), TopicPlan("good", gate, problem=problem)))
+
+
+class FakeRun:
+    """A run that does what the test says."""
+
+    run_id = "run"
+
+    def __init__(self, *outcomes: TopicOutcome | BaseException) -> None:
+        self.outcomes = outcomes
+
+    def execute(self, _: RunPlan) -> Iterator[TopicOutcome]:
+        for outcome in self.outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield outcome
+
+
+GOOD = TopicOutcome("good", RunStatus.SUCCEEDED)
+HELD = TopicOutcome("bad", RunStatus.SKIPPED, "the lease is held by [ann]")
+BAD = TopicOutcome("bad", RunStatus.FAILED, "it [fell] over")
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def prepare(*outcomes: TopicOutcome | BaseException) -> None:
+        monkeypatch.setattr(Services, "planner", FakePlanner())
+        monkeypatch.setattr(Services, "new_run", lambda _: FakeRun(*outcomes))
+        monkeypatch.setattr("lean_ops.entrypoints.logs.log_into", lambda _: None)
+
+    return prepare
+
+
+def test_a_run_with_a_failed_topic_leaves_with_one_after_all_are_told(call: Any, runs: Any) -> None:
+    runs(BAD, GOOD)
+    said = call("run")
+    assert said.code == 1
+    assert "1/2 bad: failed: it [fell] over" in said.out
+    assert "2/2 good: 0 in = 0 standardized" in said.out
+    assert "1 of 2 topics failed" in said.err
+
+
+def test_a_failed_run_with_json_still_prints_its_one_document(call: Any, runs: Any) -> None:
+    runs(BAD, GOOD)
+    said = call("run", "--json")
+    assert said.code == 1
+    document = json.loads(said.out)
+    assert [(topic["topic"], topic["status"]) for topic in document["topics"]] == [
+        ("bad", "FAILED"),
+        ("good", "SUCCEEDED"),
+    ]
+    assert document["run_id"] == "run"
+
+
+def test_a_lease_held_by_another_is_a_notice_and_no_failure(call: Any, runs: Any) -> None:
+    runs(HELD, GOOD)
+    said = call("run")
+    assert said.code == 0
+    assert "the lease is held by [ann]" in said.out
+
+
+def test_an_interrupted_run_leaves_with_one_and_says_how_it_goes_on(call: Any, runs: Any) -> None:
+    runs(GOOD, KeyboardInterrupt())
+    said = call("run")
+    assert said.code == 1
+    assert "interrupted between commits" in said.err
+    assert "next `lean-ops run` continues" in said.err
+
+
+# what a command does not pay for
+
+
+def loaded_by(program: str, *arguments: str) -> set[str]:
+    """The heavy packages that a program in a process of its own has imported."""
+    tell = f"; import json, sys; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program + tell, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    assert loaded_by("import lean_ops.entrypoints.cli") == set()
+
+
+@pytest.mark.parametrize("command", ["run", "status"])
+def test_an_idle_command_loads_nothing_heavy(home: Path, command: str) -> None:
+    home.mkdir()
+    with closing(sqlite3.connect(home / "catalog.db")) as catalog:
+        catalog.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
+    program = "from lean_ops.entrypoints.cli import app; import sys; app(sys.argv[1:], standalone_mode=False)"
+    assert loaded_by(program, "--home", str(home), command) == set()

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lean_ops.lake.catalog_file import CatalogFile
+from lean_ops.lake.snapshots import RangeError
+from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
+from lean_ops.model.errors import TerminalError, WrongUseError
+from lean_ops.model.registry import Gate
+from lean_ops.model.tables import Names
+from lean_ops.operate.intent import last_batch_property
+from lean_ops.operate.plan import PlannedBatch, Planner, RunPlan, TopicPlan
+from lean_ops.state.port import Checkpoint
+
+OPEN = Gate(open=True, reason="schema 1.0.0", schema_version="1.0.0")
+SHUT = Gate(open=False, reason="paused: night")
+NAMES = Names("dev_")
+RAW, STANDARDIZED = NAMES.raw_database, NAMES.standardized_database
+
+
+def metadata(*snapshots: dict[str, Any]) -> dict[str, Any]:
+    """Table metadata of a chain: each snapshot is its id, rows added, and more of its summary."""
+    total, entries = 0, []
+    for one in snapshots:
+        added = one.get("rows", 0)
+        total += added
+        counts = {"added-records": str(added), "total-records": str(total)}
+        summary = {"operation": "append", **counts, **one.get("summary", {})}
+        entries.append({"snapshot-id": one["id"], "timestamp-ms": 0, "summary": summary})
+    for parent, child in pairwise(entries):
+        child["parent-snapshot-id"] = parent["snapshot-id"]
+    return {"snapshots": entries, "current-snapshot-id": entries[-1]["snapshot-id"] if entries else -1}
+
+
+def published(*ends: int, last: Intent | None = None) -> dict[str, Any]:
+    """A Standardized table whose batches ended at the given RAW snapshots, and then `last`, with its counts."""
+    batches = [{"lean-ops.batch-id": f"batch-{end}", "lean-ops.to-snapshot": str(end)} for end in ends]
+    properties: dict[str, str] = {}
+    if last is not None:
+        ids = {"lean-ops.batch-id": last.batch.batch_id, "lean-ops.to-snapshot": str(last.batch.to_snapshot)}
+        batches.append(ids)
+        properties = last_batch_property(last)
+    snapshots = ({"id": 901 + number, "summary": batch} for number, batch in enumerate(batches))
+    return {**metadata({"id": 900}, *snapshots), "properties": properties}
+
+
+THREE = metadata({"id": 1, "rows": 5}, {"id": 2, "rows": 7}, {"id": 3, "rows": 11})
+
+
+class Home:
+    """A catalog file with metadata files, gates and checkpoints, written by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.folder.mkdir()
+        self.gates: dict[str, Gate] = {}
+        self.stored: dict[str, Checkpoint] = {}
+
+    def add(self, database: str, table: str, content: Any, location: str | None = None) -> Path:
+        file = self.folder / f"{database}.{table}.metadata.json"
+        file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        with closing(sqlite3.connect(self.folder / "catalog.db")) as db, db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS iceberg_tables"
+                " (catalog_name TEXT, table_namespace TEXT, table_name TEXT, metadata_location TEXT)"
+            )
+            row = ("lean_ops", database, table, location or f"file://{file}")
+            db.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", row)
+        return file
+
+    def topic(
+        self, name: str, raw: Any = THREE, standardized: Any = None, gate: Gate | None = OPEN, **stored: Any
+    ) -> None:
+        if raw is not None:
+            self.add(RAW, f"{name}_staging", raw)
+        if standardized is not None:
+            self.add(STANDARDIZED, name, standardized)
+        if gate is not None:
+            self.gates[name] = gate
+        if stored:
+            key = pipeline_id(Zone.STANDARDIZED, name)
+            self.stored[key] = Checkpoint(key, **stored)
+
+    def checkpoint(self, pipeline: str) -> Checkpoint:
+        return self.stored.get(pipeline, Checkpoint(pipeline))
+
+    def checkpoints(self) -> dict[str, Checkpoint]:
+        return self.stored
+
+    def plan(self, *topics: str) -> RunPlan:
+        catalog = CatalogFile(self.folder / "catalog.db", "lean_ops")
+        return Planner(catalog, NAMES, self, lambda: self.gates).plan(topics)
+
+    def plan_one(self, topic: str = "events") -> TopicPlan:
+        [plan] = self.plan(topic).topics
+        assert plan.topic == topic
+        return plan
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a home")
+
+
+def batch(start: int | None, end: int, version: str = "1.0.0") -> Batch:
+    return Batch("events", Zone.STANDARDIZED, start, end, version)
+
+
+def test_a_home_without_a_catalog_has_nothing_to_plan(home: Home) -> None:
+    plan = home.plan()
+    assert (plan.topics, plan.work, plan.shut) == ((), (), ())
+
+
+def test_a_topic_that_was_never_read_is_read_from_the_beginning(home: Home) -> None:
+    home.topic("events")
+    plan = home.plan_one()
+    assert plan.batches == (PlannedBatch(batch(None, 3), 23),)
+    assert (plan.waiting, plan.problem, plan.summary) == (23, None, "to do")
+
+
+def test_only_what_is_newer_than_the_tables_checkpoint_is_read(home: Home) -> None:
+    home.topic("events", standardized=published(1), last_snapshot_id=1)
+    assert home.plan_one().batches == (PlannedBatch(batch(1, 3), 18),)
+
+
+def test_when_the_state_is_lost_the_plan_starts_from_the_tables_own_checkpoint(home: Home) -> None:
+    home.topic("events", standardized=published(1, 2))
+    assert home.plan_one().batches == (PlannedBatch(batch(2, 3), 11),)
+
+
+@pytest.mark.parametrize("cached", [None, 1])
+def test_the_tables_own_checkpoint_is_believed_when_the_cache_says_something_else(
+    home: Home, cached: int | None
+) -> None:
+    home.topic("events", standardized=published(1, 2), last_snapshot_id=cached, failures=1)
+    assert home.plan_one().batches == (PlannedBatch(batch(2, 3), 11),)
+
+
+@pytest.mark.parametrize("stored", [{"last_snapshot_id": 3}, {}], ids=["cached", "by the table alone"])
+def test_nothing_new_means_no_work(home: Home, stored: dict[str, Any]) -> None:
+    home.topic("events", standardized=published(2, 3), **stored)
+    plan = home.plan()
+    assert plan.topics == (TopicPlan("events", OPEN),)
+    assert plan.topics[0].summary == "nothing new"
+    assert (plan.work, plan.shut) == ((), ())
+
+
+@pytest.mark.parametrize("raw", [None, metadata()], ids=["no RAW table", "an empty one"])
+@pytest.mark.parametrize("gate", [OPEN, SHUT])
+def test_a_topic_without_data_has_no_work(home: Home, raw: Any, gate: Gate) -> None:
+    home.topic("events", raw=raw, gate=gate)
+    assert home.plan().topics == (TopicPlan("events", gate),)
+
+
+def test_a_shut_gate_lets_nothing_through_and_counts_what_waits(home: Home) -> None:
+    home.topic("events", standardized=published(1), gate=SHUT, last_snapshot_id=1)
+    home.topic("orders", gate=None)
+    home.topic("done", standardized=published(3), gate=SHUT)
+    plan = home.plan()
+    shut = Gate(open=False, reason="no schema deployed")
+    assert plan.shut == (TopicPlan("events", SHUT, waiting=18), TopicPlan("orders", shut, waiting=23))
+    assert plan.topics == (TopicPlan("done", SHUT), *plan.shut)
+    assert [topic.summary for topic in plan.shut] == ["skipped, paused: night", "skipped, no schema deployed"]
+    assert plan.work == ()
+
+
+def test_a_shut_gate_holds_an_open_batch_back_too(home: Home) -> None:
+    intent = Intent(batch(None, 2), (), "2026-02-03T10:00:00+00:00")
+    home.topic("events", gate=SHUT, intent=intent)
+    assert home.plan().topics == (TopicPlan("events", SHUT, waiting=23),)
+
+
+def test_an_open_batch_is_finished_first_and_the_rest_follows(home: Home) -> None:
+    intent = Intent(batch(1, 2, "0.9.0"), ("/a",), "2026-02-03T10:00:00+00:00")
+    home.topic("events", standardized=published(1), last_snapshot_id=1, intent=intent)
+    plan = home.plan_one()
+    assert plan.batches == (PlannedBatch(batch(1, 2, "0.9.0"), 7, resumes=True), PlannedBatch(batch(2, 3), 11))
+    assert plan.waiting == 18
+
+
+def test_an_open_batch_that_reaches_the_head_is_all_there_is_to_do(home: Home) -> None:
+    intent = Intent(batch(None, 3), (), "2026-02-03T10:00:00+00:00")
+    home.topic("events", intent=intent)
+    assert home.plan_one().batches == (PlannedBatch(batch(None, 3), 23, resumes=True),)
+
+
+def test_an_open_batch_that_is_published_but_not_booked_is_resumed(home: Home) -> None:
+    intent = Intent(batch(1, 3), (), "2026-02-03T10:00:00+00:00")
+    done = replace(intent, counts=Counts(records_in=18, inserted=18))
+    home.topic("events", standardized=published(1, last=done), last_snapshot_id=1, intent=intent)
+    assert home.plan_one().batches == (PlannedBatch(batch(1, 3), 18, resumes=True),)
+
+
+def test_when_the_state_is_lost_the_last_published_batch_is_looked_at_again_for_its_books(home: Home) -> None:
+    done = Intent(batch(1, 2), (), "2026-02-03T10:00:00+00:00", Counts(records_in=7, inserted=7))
+    home.topic("events", standardized=published(1, last=done))
+    assert home.plan_one().batches == (PlannedBatch(batch(1, 2), 7, resumes=True), PlannedBatch(batch(2, 3), 11))
+
+
+def test_counts_of_another_batch_than_the_newest_are_not_taken_for_its_own(home: Home) -> None:
+    older = Intent(batch(None, 1), (), "2026-02-03T10:00:00+00:00", Counts(records_in=5, inserted=5))
+    table = published(1, 2)
+    home.topic("events", standardized={**table, "properties": last_batch_property(older)})
+    assert home.plan_one().batches == (PlannedBatch(batch(2, 3), 11),)
+
+
+def test_an_intent_that_an_old_backup_brought_back_is_not_done_again(home: Home) -> None:
+    stale = Intent(batch(None, 1), (), "2026-02-03T10:00:00+00:00")
+    home.topic("events", standardized=published(1, 2), last_snapshot_id=1, intent=stale)
+    assert home.plan_one().batches == (PlannedBatch(batch(2, 3), 11),)
+
+
+def test_only_the_topics_asked_for_are_planned(home: Home) -> None:
+    for name in ("a", "b", "c"):
+        home.topic(name)
+    assert [plan.topic for plan in home.plan("c", "a").topics] == ["c", "a"]
+    assert [plan.topic for plan in home.plan().topics] == ["a", "b", "c"]
+
+
+def test_a_topic_named_twice_is_planned_once(home: Home) -> None:
+    home.topic("events")
+    assert [plan.topic for plan in home.plan("events", "events").topics] == ["events"]
+
+
+def test_an_unknown_topic_is_wrong_use_that_names_the_known_ones(home: Home) -> None:
+    for name in ("events", "orders"):
+        home.topic(name)
+    with pytest.raises(WrongUseError, match="topic 'evnts': there is no such topic; expected one of events, orders"):
+        home.plan("events", "evnts")
+
+
+def test_an_unknown_topic_in_an_empty_home_is_told_how_to_begin(home: Home) -> None:
+    with pytest.raises(WrongUseError, match=r"there is no such topic\. `lean-ops ingest TOPIC FILE`"):
+        home.plan("events")
+
+
+def test_other_tables_of_the_raw_database_are_no_topics(home: Home) -> None:
+    home.add(RAW, "dlq_errors", THREE)
+    home.add("iceberg_raw_db", "other_environment_staging", THREE)
+    assert home.plan().topics == ()
+
+
+DAMAGED = {
+    "not JSON": b'{"snapshots": [',
+    "empty": b"",
+    "binary": b"\xff\xfe\x00junk",
+    "no object": b"[]",
+    "null": b"null",
+    "snapshots are no list": b'{"snapshots": 3}',
+    "a snapshot without an id": b'{"snapshots": [{}], "current-snapshot-id": 1}',
+    "a snapshot that is no object": b'{"snapshots": ["x"], "current-snapshot-id": 1}',
+    "a count that is no number": json.dumps(metadata({"id": 1, "summary": {"total-records": "many"}})).encode(),
+    "a head that is not there": b'{"snapshots": [], "current-snapshot-id": 7}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_metadata_is_a_problem_of_its_own_topic_only(home: Home, content: bytes) -> None:
+    home.topic("bad", raw=content)
+    home.topic("events")
+    bad, events = home.plan().work
+    assert isinstance(bad.problem, TerminalError)
+    assert "iceberg_raw_db.bad_staging" in bad.summary
+    assert bad.batches == ()
+    assert events.batches == (PlannedBatch(batch(None, 3), 23),)
+
+
+DAMAGED_ZONE = {
+    "not JSON": b"{",
+    "no object": b"7",
+    "a checkpoint without its end": metadata({"id": 1, "summary": {"lean-ops.batch-id": "b"}}),
+    "a checkpoint whose end is no number": metadata(
+        {"id": 1, "summary": {"lean-ops.batch-id": "b", "lean-ops.to-snapshot": "x"}}
+    ),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED_ZONE.values(), ids=DAMAGED_ZONE)
+def test_damaged_metadata_of_the_zone_is_a_problem_and_not_a_new_beginning(home: Home, content: Any) -> None:
+    home.topic("bad", standardized=content)
+    home.topic("events")
+    bad, events = home.plan().topics
+    assert isinstance(bad.problem, TerminalError)
+    assert bad.batches == ()
+    assert len(events.batches) == 1
+
+
+def test_a_metadata_file_that_is_gone_is_a_problem_of_its_own_topic_only(home: Home) -> None:
+    home.add(RAW, "bad_staging", THREE).unlink()
+    home.gates["bad"] = OPEN
+    home.topic("events")
+    bad, events = home.plan().topics
+    assert bad.problem is not None
+    assert bad.problem.what == "its metadata file is missing"
+    assert len(events.batches) == 1
+
+
+def test_a_metadata_file_that_can_not_be_read_is_a_problem_of_its_own_topic_only(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.topic("bad")
+    home.topic("events")
+    read = Path.read_bytes
+
+    def read_bytes(path: Path) -> bytes:
+        if "bad_staging" in path.name:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    bad, events = home.plan().topics
+    assert bad.problem is not None
+    assert len(events.batches) == 1
+
+
+def test_a_damaged_topic_behind_a_shut_gate_is_no_work(home: Home) -> None:
+    home.topic("bad", raw=b"{", gate=SHUT)
+    assert home.plan().work == ()
+
+
+def test_a_checkpoint_whose_snapshot_expired_is_a_problem_that_names_the_way_out(home: Home) -> None:
+    home.topic("events", raw=metadata({"id": 2}, {"id": 3, "rows": 1}), standardized=published(1))
+    plan = home.plan_one()
+    assert isinstance(plan.problem, RangeError)
+    assert plan.summary.startswith("can't be planned: dev_iceberg_raw_db.events_staging: start snapshot 1")
+    assert "Rebuild the topic" in plan.summary
+
+
+def test_a_raw_table_that_somebody_changed_is_a_problem(home: Home) -> None:
+    home.topic("events", raw=metadata({"id": 1, "rows": 5}, {"id": 2, "summary": {"operation": "delete"}}))
+    assert isinstance(home.plan_one().problem, RangeError)
+
+
+def test_a_percent_encoded_location_is_found(home: Home) -> None:
+    file = home.folder / f"{RAW}.events_staging.metadata.json"
+    home.add(RAW, "events_staging", THREE, location=f"file:{quote(str(file))}")
+    home.gates["events"] = OPEN
+    assert home.plan_one().problem is None
+    assert home.plan_one().waiting == 23
