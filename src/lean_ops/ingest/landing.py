@@ -106,7 +106,7 @@ class Landing:
         table = self._lake.ensure_raw(gathered.topic)
         files = write_files(table, _arrow(table.schema(), gathered))
         snapshot_id = append_files(table, files, self._summary(gathered))
-        snapshot = table.metadata.snapshot_by_id(snapshot_id)
+        snapshot = table.refresh().metadata.snapshot_by_id(snapshot_id)
         parent_id = snapshot.parent_snapshot_id if snapshot else None
         counts = (gathered.records, len(error_rows))
         return Committed(Flush(gathered.topic, gathered.flush_id, snapshot_id, parent_id, *counts), error_rows)

@@ -55,8 +55,23 @@ def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, 
 
 
 def _commit(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:
-    with table.transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
+    with _without_history(table).transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
         with transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append() as append:
             for file in files:
                 append.append_data_file(file)
     return int(append.snapshot_id)
+
+
+def _without_history(table: Table) -> Table:
+    """The same table as if main's newest snapshot were its first.
+
+    A transaction copies all metadata it is given a dozen times, so appends would get slower with every snapshot
+    that a table keeps. The commit itself is checked against and applied to the whole metadata by the catalog.
+    """
+    from pyiceberg.table import Table
+
+    newest = table.current_snapshot()
+    refs = {name: ref for name, ref in table.metadata.refs.items() if name == "main"}
+    only_newest = {"snapshots": [newest] if newest else [], "snapshot_log": [], "refs": refs}
+    metadata = table.metadata.model_copy(update=only_newest)
+    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)

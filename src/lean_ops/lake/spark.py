@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from lean_ops.settings import Settings
 
-_TINY_BATCH: Final = 10_000
 _SMALL_BATCH: Final = 100_000
 _ROWS_PER_SHUFFLE_PARTITION: Final = 100_000
 _LOG4J: Final = """\
@@ -101,11 +100,10 @@ class SparkSessions:
 
 
 def prepare_for(session: SparkSession, records: int) -> None:
-    """Set a session up for a batch: a small one is all overhead, so nothing is re-planned or compiled for it."""
+    """Set a session up for a batch: a small one is all overhead, so it gets one partition and no re-planning."""
     partitions = max(1, min(64, -(-records // _ROWS_PER_SHUFFLE_PARTITION)))
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     session.conf.set("spark.sql.adaptive.enabled", str(records > _SMALL_BATCH).lower())
-    session.conf.set("spark.sql.codegen.wholeStage", str(records > _TINY_BATCH).lower())
 
 
 def _jar_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyiceberg.table import Table
+    from pyiceberg.table.update import TableRequirement, TableUpdate
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.batch import Batch
@@ -45,17 +46,25 @@ def commit_properties(batch: Batch) -> dict[str, str]:
 
 
 def open_stage(lake: Lake, name: TableName, batch: Batch) -> Stage:
-    """A fresh branch for the batch; branches that crashed runs left behind go."""
-    table = lake.load(name)
-    for ref in list(table.refs()):
-        if ref.startswith(_BRANCH_PREFIX):
-            table.manage_snapshots().remove_branch(ref).commit()
-    head = table.current_snapshot()
-    if head is None:
-        raise TransientError("the table has no snapshot to branch from", where=str(name))
-    stage = Stage(name, _BRANCH_PREFIX + batch.batch_id, head.snapshot_id)
-    table.manage_snapshots().create_branch(head.snapshot_id, stage.branch).commit()
-    return stage
+    """A fresh branch for the batch; branches that crashed runs left behind go in the same commit."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    last: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        table = lake.load(name)
+        head = table.current_snapshot()
+        if head is None:
+            raise TransientError("the table has no snapshot to branch from", where=str(name))
+        stage = Stage(name, _BRANCH_PREFIX + batch.batch_id, head.snapshot_id)
+        leftovers = [ref for ref in table.refs() if ref.startswith(_BRANCH_PREFIX) and ref != stage.branch]
+        updates = [*map(_remove_ref, leftovers), _set_ref(stage.branch, stage.base)]
+        try:
+            lake.catalog.commit_table(table, (_ref_is("main", stage.base),), tuple(updates))
+        except CommitFailedException as error:  # somebody committed between the look and the commit
+            last = error
+        else:
+            return stage
+    raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(name), found=str(last))
 
 
 def append_nothing(lake: Lake, stage: Stage, batch: Batch) -> None:
@@ -121,22 +130,28 @@ def _moved(stage: Stage, found: str) -> MainMovedError:
 
 
 def _move_main(lake: Lake, table: Table, stage: Stage, head: int, properties: Mapping[str, str]) -> None:
-    from pyiceberg.table.update import (
-        AssertRefSnapshotId,
-        RemoveSnapshotRefUpdate,
-        SetPropertiesUpdate,
-        SetSnapshotRefUpdate,
-        TableUpdate,
-    )
+    from pyiceberg.table.update import SetPropertiesUpdate
 
-    updates: list[TableUpdate] = [
-        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": head}),
-        RemoveSnapshotRefUpdate.model_validate({"ref-name": stage.branch}),
-    ]
+    updates: list[TableUpdate] = [_set_ref("main", head), _remove_ref(stage.branch)]
     if properties:
         updates.append(SetPropertiesUpdate(updates=dict(properties)))
-    requirements = (
-        AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": stage.base}),
-        AssertRefSnapshotId.model_validate({"ref": stage.branch, "snapshot-id": head}),
-    )
+    requirements = (_ref_is("main", stage.base), _ref_is(stage.branch, head))
     lake.catalog.commit_table(table, requirements, tuple(updates))
+
+
+def _set_ref(ref: str, snapshot_id: int) -> TableUpdate:
+    from pyiceberg.table.update import SetSnapshotRefUpdate
+
+    return SetSnapshotRefUpdate.model_validate({"ref-name": ref, "type": "branch", "snapshot-id": snapshot_id})
+
+
+def _remove_ref(ref: str) -> TableUpdate:
+    from pyiceberg.table.update import RemoveSnapshotRefUpdate
+
+    return RemoveSnapshotRefUpdate.model_validate({"ref-name": ref})
+
+
+def _ref_is(ref: str, snapshot_id: int) -> TableRequirement:
+    from pyiceberg.table.update import AssertRefSnapshotId
+
+    return AssertRefSnapshotId.model_validate({"ref": ref, "snapshot-id": snapshot_id})

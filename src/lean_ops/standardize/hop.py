@@ -106,7 +106,7 @@ class StandardizeHop:
         batch, spark = intent.batch, self._sessions.mine()
         prepare_for(spark, records_in)
         left_out = self._errors_of(batch) if resumed else 0
-        frames = batch_frames(spark, self._lake, batch, left_out > 0)
+        frames = batch_frames(spark, self._lake, batch, records_in, left_out > 0)
         columns = self._columns(batch)
         observed = write_rows(frames, stage, columns)
         on_step("rows staged")
@@ -121,7 +121,7 @@ class StandardizeHop:
             on_step("columns added")
             stage = open_stage(self._lake, stage.name, batch)
             left_out = errors
-            frames = batch_frames(spark, self._lake, batch, left_out > 0)
+            frames = batch_frames(spark, self._lake, batch, records_in, left_out > 0)
             observed = write_rows(frames, stage, self._columns(batch))
             on_step("rows staged again")
         return stage, replace(observed, first_copies=observed.first_copies + left_out, errors=errors)

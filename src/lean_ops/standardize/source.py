@@ -107,19 +107,30 @@ def _literal(time: datetime) -> Column:
     return F.timestamp_micros(F.lit(int(time.timestamp()) * 1_000_000))
 
 
-def earlier_messages(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> DataFrame | None:
-    """Ids of messages of the batch's days that are standardized or refused already; None if there are none.
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Messages of the batch's days that already have a fate, and about how many rows that is to read."""
+
+    ids: DataFrame | None
+    rows: int
+
+
+def earlier_messages(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> Earlier:
+    """Ids of messages that are standardized or refused already.
 
     A copy carries the same publish_time, so only the batch's own days are looked at.
     """
     days = within("publish_time", files.publish_times())
+    standardized, parse_errors = lake.names.standardized(batch.topic), lake.names.parse_errors
+    rows = {name: _rows_near(lake, name, batch, files) for name in (standardized, parse_errors)}
     found: list[DataFrame] = []
-    if _has_rows(lake, lake.names.standardized(batch.topic), batch, files):
-        found.append(_reader(spark).load(spark_name(lake.names.standardized(batch.topic))).where(days).select(*MESSAGE))
-    if _has_rows(lake, lake.names.parse_errors, batch, files):
+    if rows[standardized]:
+        found.append(_reader(spark).load(spark_name(standardized)).where(days).select(*MESSAGE))
+    if rows[parse_errors]:
         refused = refused_messages(spark, lake, batch).where(F.col("batch_id") != batch.batch_id)
         found.append(refused.where(days).select(*MESSAGE))
-    return reduce(lambda left, right: left.unionAll(right), found) if found else None
+    ids = reduce(lambda left, right: left.unionAll(right), found) if found else None
+    return Earlier(ids, sum(rows.values()))
 
 
 def refused_messages(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame:
@@ -127,8 +138,8 @@ def refused_messages(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame
     return _reader(spark).load(spark_name(lake.names.parse_errors)).where(F.col("topic_name") == batch.topic)
 
 
-def _has_rows(lake: Lake, name: TableName, batch: Batch, files: RangeFiles) -> bool:
-    """Whether a table may hold messages of the batch's days; decided on metadata, so no join is planned for nothing."""
+def _rows_near(lake: Lake, name: TableName, batch: Batch, files: RangeFiles) -> int:
+    """Rows of the files that may hold messages of the batch's days, by metadata: no join is planned for nothing."""
     from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
@@ -141,4 +152,4 @@ def _has_rows(lake: Lake, name: TableName, batch: Batch, files: RangeFiles) -> b
             LessThan(term=publish_time, value=literal(intervals[-1][1].isoformat())),
         ),
     )
-    return any(True for _ in lake.load(name).scan(row_filter=row_filter).plan_files())
+    return sum(task.file.record_count for task in lake.load(name).scan(row_filter=row_filter).plan_files())

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from lean_ops.standardize.columns import PayloadColumns
 
 _ERROR_SLICE_BYTES: Final = 64 * 1024 * 1024
+_SMALL_ROWS: Final = 50_000
+_SMALL_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,28 @@ class BatchFrames:
     raw: DataFrame
     earlier: DataFrame | None
     settled: DataFrame | None
+    small: bool
 
     def first_copies(self, raw: DataFrame) -> DataFrame:
         """New messages that still need a look: first copies less those this batch has already refused for good."""
-        first = first_copies(raw, self.earlier)
+        first = first_copies(raw, self.earlier, self.small)
         return (
             first if self.settled is None else first.join(F.broadcast(self.settled), on=list(MESSAGE), how="left_anti")
         )
 
 
-def batch_frames(spark: SparkSession, lake: Lake, batch: Batch, settled: bool) -> BatchFrames:
+def batch_frames(spark: SparkSession, lake: Lake, batch: Batch, records: int, settled: bool) -> BatchFrames:
     """The frames of a batch; `settled` says that parse_errors already holds this batch's refused messages."""
     files = range_files(lake, batch)
+    earlier = earlier_messages(spark, lake, batch, files)
     own_errors = refused_messages(spark, lake, batch).where(F.col("batch_id") == batch.batch_id).select(*MESSAGE)
     return BatchFrames(
         batch,
         files,
         read_raw(spark, lake, batch, files),
-        earlier_messages(spark, lake, batch, files),
+        earlier.ids,
         own_errors if settled else None,
+        small=records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES,
     )
 
 
