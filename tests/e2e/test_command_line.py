@@ -200,7 +200,7 @@ def test_a_run_counts_every_record_once(session: Session) -> None:
 
 
 def test_a_second_run_finds_nothing_new(session: Session) -> None:
-    assert session.text("run again") == "nothing new: 1 topics looked at\n"
+    assert session.text("run again") == "nothing new to process: 1 topics looked at\n"
     assert session.json("run again as json") == {"run_id": None, "topics": [], "waiting": []}
 
 

@@ -62,7 +62,7 @@ def test_the_guides_messages_land_and_wait_for_their_schema(said: dict[str, str]
 def test_the_guides_run_has_two_rows_and_one_duplicate_and_then_nothing_new(said: dict[str, str]) -> None:
     first = said["lean-ops run --explain; lean-ops run"]
     assert "payments: 3 in = 2 standardized + 1 duplicates + 0 errors" in first
-    assert said["lean-ops run"] == "nothing new: 1 topics looked at\n"
+    assert said["lean-ops run"] == "nothing new to process: 1 topics looked at\n"
 
 
 def test_the_guides_look_at_it_shows_what_its_text_says(said: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lean_ops.entrypoints.cli import main
-from lean_ops.entrypoints.commands.ingest import _prepare
+from lean_ops.entrypoints.commands.ingest import prepare_topic
 from lean_ops.ingest.flush import SETTLED_PROPERTY
 from lean_ops.ingest.intake import Intake, Report, StoppedError
 from lean_ops.ingest.recovery import unsettled_snapshots
@@ -60,7 +60,7 @@ class Home:
             services.landing,
             services.clock,
             new_id=lambda: uuid.uuid4().hex,
-            prepare=lambda: _prepare(services, TOPIC, TOPIC),
+            prepare=lambda: prepare_topic(services, TOPIC, TOPIC),
         )
 
     def take(self, *contents: str | bytes) -> Report:
@@ -289,7 +289,7 @@ def test_a_crash_before_the_commit_leaves_no_trace_in_the_books(home: Home, monk
 def test_a_flush_behind_one_that_is_in_the_ledger_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process starts, another dies after its commit, then the first goes on."""
     going_on, dying = Home(tmp_path), Home(tmp_path)
-    _prepare(going_on.services, TOPIC, TOPIC)
+    prepare_topic(going_on.services, TOPIC, TOPIC)
     take_and_crash(dying, "lean_ops.ingest.landing.Landing.settle", monkeypatch)
     intake = going_on.intake()
     intake.prepare = lambda: None

@@ -335,7 +335,7 @@ def test_a_topic_that_nobody_knows_is_said_with_near_names(
     run: Callable[..., tuple[int, str, str]], command: str
 ) -> None:
     code, _, err = run(command, "evnts")
-    assert code == 1
+    assert code == 2
     assert "there is no such topic" in err
     assert "events" in err
 

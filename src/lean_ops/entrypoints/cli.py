@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lean_ops.entrypoints.commands import demo, doctor, ingest, reading, run, schema, setup
+from lean_ops.entrypoints.console import Console
 from lean_ops.entrypoints.context import App, fail_with
-from lean_ops.model.errors import LeanOpsError
+from lean_ops.model.errors import LeanOpsError, TerminalError
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
@@ -47,11 +49,23 @@ def _global_options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave the process with its exit code: 0 done, 1 work failed, 2 wrong use."""
     given = hoist_global_options(list(sys.argv[1:] if arguments is None else arguments))
+    as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     try:
         app(args=given)
+    except SystemExit as left:
+        if left.code == 2 and as_json:  # typer has said on stderr what it did not understand
+            Console(as_json).document({"error": {"message": "the arguments can't be understood; stderr says why"}})
+        raise
     except LeanOpsError as error:
-        flags = given[: given.index("--")] if "--" in given else given
-        fail_with(error, "--json" in flags)
+        fail_with(error, as_json)
+    except (OSError, sqlite3.Error) as error:
+        fail_with(_of_the_machine(error), as_json)
+
+
+def _of_the_machine(error: OSError | sqlite3.Error) -> TerminalError:
+    """A disk, a file or a database that does not do its part."""
+    what = "a database of the home can't be used" if isinstance(error, sqlite3.Error) else "the system refused"
+    return TerminalError(what, found=str(error), remedy="`lean-ops doctor` looks at disk, home, catalog and state.")
 
 
 def hoist_global_options(arguments: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from lean_ops.entrypoints.console import Console
-from lean_ops.model.errors import LeanOpsError, WrongUseError
+from lean_ops.model.errors import LeanOpsError, TerminalError, WrongUseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,15 @@ class App:
     def services(self) -> Services:
         """The wired product; settings are read when it is first asked for."""
         return self._make_services()
+
+    def services_with_lake(self) -> Services:
+        """The services, if there is a lake already: looking at one, or running on one, never makes it."""
+        services = self.services
+        if not services.settings.catalog_file.is_file():
+            raise TerminalError(
+                "no lake here", where=str(services.settings.home), remedy="Run `lean-ops init` or `lean-ops demo`."
+            )
+        return services
 
     def close(self) -> None:
         """End what the call has started."""

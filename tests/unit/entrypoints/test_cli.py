@@ -84,8 +84,10 @@ def test_hoisting_loses_no_word_and_does_nothing_the_second_time(given_words: li
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that does not exist yet, and a working directory without settings."""
+    """A home with an empty catalog, and a working directory without settings."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "catalog.db").touch()
     return tmp_path / "home"
 
 
@@ -127,9 +129,16 @@ def test_with_json_the_only_thing_on_stdout_is_one_document(call: Any, arguments
 
 
 def test_an_idle_run_makes_no_warehouse(call: Any, home: Path) -> None:
-    assert "nothing new: 0 topics looked at" in call("run").out
+    assert "nothing new to process: 0 topics looked at" in call("run").out
     assert not (home / "warehouse").exists()
-    assert not (home / "catalog.db").exists()
+
+
+def test_a_run_where_no_lake_is_says_so_and_makes_none(call: Any, home: Path) -> None:
+    (home / "catalog.db").unlink()
+    said = call("run")
+    assert said.code == 1
+    assert "no lake here. Run `lean-ops init`" in said.err
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +158,7 @@ def test_wrong_use_leaves_with_two_and_says_why_on_stderr(call: Any, home: Path,
     assert said.code == 2
     assert said.err.strip()
     assert said.out == ""
-    assert not (home / "catalog.db").exists()
+    assert not (home / "warehouse").exists()
 
 
 def test_a_home_whose_name_was_forgotten_is_wrong_use(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,11 +166,10 @@ def test_a_home_whose_name_was_forgotten_is_wrong_use(home: Path, capsys: pytest
         main(["config", "--home"])
     assert left.value.code == 2
     assert capsys.readouterr().err
-    assert list(home.parent.iterdir()) == []
+    assert list(home.parent.iterdir()) == [home]
 
 
 def test_a_wrong_setting_is_wrong_use_that_names_file_and_key(call: Any, home: Path) -> None:
-    home.mkdir()
     (home / "lean-ops.toml").write_text("workers = 0\n")
     said = call("config")
     assert said.code == 2
@@ -218,6 +226,8 @@ def test_an_errors_text_is_printed_as_it_is_and_not_as_markup(capsys: pytest.Cap
 
 
 def test_reading_a_home_that_is_not_there_leaves_with_one_and_makes_none(call: Any, home: Path) -> None:
+    (home / "catalog.db").unlink()
+    home.rmdir()
     said = call("status")
     assert (said.code, said.out) == (1, "")
     assert "no lake here. Run `lean-ops init`" in said.err
@@ -329,7 +339,7 @@ def test_importing_the_command_line_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("command", ["run", "status"])
 def test_an_idle_command_loads_nothing_heavy(home: Path, command: str) -> None:
-    home.mkdir()
+    assert home.is_dir()
     with closing(sqlite3.connect(home / "catalog.db")) as catalog:
         catalog.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
     program = "from lean_ops.entrypoints.cli import app; import sys; app(sys.argv[1:], standalone_mode=False)"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.markup import escape
 
-from lean_ops.entrypoints.commands.ingest import _prepare, _totals
-from lean_ops.entrypoints.commands.reading import _existing_state, _trace_document, _trace_lines
-from lean_ops.entrypoints.commands.run import _say_waiting, _waiting, execute
-from lean_ops.entrypoints.commands.schema import _show_activation
+from lean_ops.entrypoints.commands.ingest import prepare_topic, totals_line
+from lean_ops.entrypoints.commands.reading import existing_state, trace_document, trace_lines
+from lean_ops.entrypoints.commands.run import execute, say_waiting, waiting_rows
+from lean_ops.entrypoints.commands.schema import show_activation
 from lean_ops.entrypoints.context import App, app_of
 from lean_ops.model.errors import WrongUseError
 
@@ -98,7 +98,7 @@ def _refuse_foreign_topics(services: Services, topics: tuple[str, ...]) -> None:
     home = services.settings.home
     if (home / _FOLDER).is_dir():
         return
-    known = topics_of(services.lake.file, services.settings.names, _existing_state(services))
+    known = topics_of(services.lake.file, services.settings.names, existing_state(services))
     foreign = [topic for topic in topics if topic in known]
     if foreign:
         raise WrongUseError(
@@ -175,7 +175,7 @@ class _Story:
     def _take_topic(self, file: Path, day: Day) -> dict[str, Any]:
         file.write_bytes(day.content)
         report = self._intake(day.topic, file)
-        self._say(escape(_totals(report)))
+        self._say(escape(totals_line(report)))
         self._say(f"  sent: {', '.join(f'{count} {kind}' for kind, count in day.kinds.items())}")
         return {
             "topic": day.topic,
@@ -194,7 +194,7 @@ class _Story:
             services.landing,
             services.clock,
             new_id=lambda: uuid.uuid4().hex,
-            prepare=lambda: _prepare(services, topic, topic),
+            prepare=lambda: prepare_topic(services, topic, topic),
         )
         return intake.take(topic, [str(file)])
 
@@ -206,7 +206,7 @@ class _Story:
         content = services.schemas.active(topic) or (example_schemas() / f"{topic}.json").read_bytes()
         activation = services.submissions.submit(topic, content, submitted_by="demo", now=services.clock())
         if not self.call.console.as_json:
-            _show_activation(self.call.console, activation)
+            show_activation(self.call.console, activation)
         return activation
 
     def _run(self) -> dict[str, Any]:
@@ -214,9 +214,9 @@ class _Story:
         run_id, outcomes = execute(self.call, plan) if plan.work else (None, [])
         if not (plan.work or plan.shut):
             self._say("nothing new")
-        _say_waiting(self.call, plan)
+        say_waiting(self.call, plan)
         topics = sorted((asdict(outcome) for outcome in outcomes), key=lambda outcome: str(outcome["topic"]))
-        return {"run_id": run_id, "topics": topics, "waiting": _waiting(plan)}
+        return {"run_id": run_id, "topics": topics, "waiting": waiting_rows(plan)}
 
     # what the story ends with
 
@@ -241,9 +241,9 @@ class _Story:
             Wanted.message(message_id), topic
         )
         self._announce("One message that was sent three times, and what became of each copy:")
-        for line in _trace_lines(found):
+        for line in trace_lines(found):
             self._say(line)
-        return _trace_document(found)
+        return trace_document(found)
 
     def next_commands(self, key: str) -> list[str]:
         """What to type now."""

@@ -49,7 +49,7 @@ def ingest(
             services.landing,
             services.clock,
             new_id=lambda: uuid.uuid4().hex,
-            prepare=lambda: _prepare(services, name, topic),
+            prepare=lambda: prepare_topic(services, name, topic),
             on_flush=lambda landed: say(_flush_line(landed)),
             on_read=on_read,
         )
@@ -64,7 +64,7 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _prepare(services: Services, topic: str, source_name: str) -> None:
+def prepare_topic(services: Services, topic: str, source_name: str) -> None:
     """Before the first write: the name is this source's, the books are there, and earlier work is finished."""
     services.state.claim_name(topic, source_name, services.clock())
     names = services.lake.names
@@ -103,7 +103,7 @@ def _show(call: App, report: Report, error: LeanOpsError | None) -> None:
         call.console.document({**_document(report), **({"error": _error(error)} if error else {})})
     else:
         _show_refused(call, report)
-        call.console.say(escape(_totals(report)))
+        call.console.say(escape(totals_line(report)))
 
 
 def _error(error: LeanOpsError) -> dict[str, Any]:
@@ -123,7 +123,8 @@ def _show_refused(call: App, report: Report) -> None:
         call.console.say(f"and {more} more dead letters, in dlq-archive/{report.topic}/ and the table dlq_errors")
 
 
-def _totals(report: Report) -> str:
+def totals_line(report: Report) -> str:
+    """What became of all lines, in one."""
     if not report.lines:
         return f"nothing to ingest into {report.topic}: the input is empty"
     by_type = ", ".join(f"{count} {kind}" for kind, count in sorted(report.dead_letters.items()))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from lean_ops.entrypoints.context import App, app_of
-from lean_ops.model.errors import TerminalError, WrongUseError
+from lean_ops.entrypoints.context import app_of
+from lean_ops.model.errors import WrongUseError
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def status(ctx: typer.Context) -> None:
     from lean_ops.ledger.status import lake_status, lease_holders
 
     call = app_of(ctx)
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     settings = services.settings
     holders = lease_holders(settings.state_file, services.clock(), services.presence.is_gone)
-    topics = lake_status(services.lake.file, settings.names, _existing_state(services), holders)
+    topics = lake_status(services.lake.file, settings.names, existing_state(services), holders)
     rows = [asdict(topic) if call.console.as_json else _status_line(topic) for topic in topics]
     call.console.rows("topics", rows, _telling_columns(rows))
 
@@ -55,14 +55,15 @@ def errors(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20)
     from lean_ops.ledger.reading import LedgerReader
 
     call = app_of(ctx)
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     name = _known_topic(services, topic)
     report = LedgerReader(services.lake.file, services.settings.names).errors(name, limit)
     if call.console.as_json:
         call.console.document({"totals": report.totals, "errors": report.newest})
     else:
         call.console.rows("errors by type", report.totals)
-        columns = ("occurred_at", "table", "topic_name", "error_type", "error_message", "message_id")
+        of_all = () if name else ("topic_name",)
+        columns = ("occurred_at", "table", *of_all, "error_type", "error_message", "message_id")
         call.console.rows("newest errors", report.newest, columns)
 
 
@@ -71,7 +72,7 @@ def drift(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20) 
     from lean_ops.ledger.reading import LedgerReader
 
     call = app_of(ctx)
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     name = _known_topic(services, topic)
     rows = LedgerReader(services.lake.file, services.settings.names).drift(name, limit)
     call.console.rows("drift", rows, _telling_columns(rows, leave_out={"batch_id"}))
@@ -82,7 +83,7 @@ def history(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20
     from lean_ops.ledger.reading import LedgerReader
 
     call = app_of(ctx)
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     name = _known_topic(services, topic)
     rows = LedgerReader(services.lake.file, services.settings.names).history(name, limit)
     call.console.rows("runs", rows, _telling_columns(rows, leave_out={"ended_at", "batch_id", "run_id", "engine"}))
@@ -100,14 +101,14 @@ def trace(
     call = app_of(ctx)
     if (message_id is None) == (key is None):
         raise WrongUseError("what to trace is not clear", expected="either MESSAGE_ID or --key KEY")
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     wanted = Wanted.key(key) if key is not None else Wanted.message(message_id or "")
-    tracer = Tracer(services.lake.file, services.settings.names, _existing_state(services))
+    tracer = Tracer(services.lake.file, services.settings.names, existing_state(services))
     story = tracer.trace(wanted, parse_topic(topic) if topic is not None else None)
     if call.console.as_json:
-        call.console.document(_trace_document(story))
+        call.console.document(trace_document(story))
     else:
-        for line in _trace_lines(story):
+        for line in trace_lines(story):
             call.console.say(line)
 
 
@@ -118,7 +119,7 @@ def query(
     from lean_ops.lake.query import QuerySession
 
     call = app_of(ctx)
-    services = _services_with_lake(call)
+    services = call.services_with_lake()
     rows = QuerySession(services.settings.names, services.lake.file).query(sql)
     call.console.rows("rows", [{name: _plain(value) for name, value in row.items()} for row in rows])
 
@@ -126,23 +127,13 @@ def query(
 # what reading needs to find
 
 
-def _services_with_lake(call: App) -> Services:
-    """The services, if there is anything to read: a read command never makes a home."""
-    services = call.services
-    if not services.settings.catalog_file.is_file():
-        raise TerminalError(
-            "no lake here", where=str(services.settings.home), remedy="Run `lean-ops init` or `lean-ops demo`."
-        )
-    return services
-
-
-def _existing_state(services: Services) -> SqliteStateStore | None:
+def existing_state(services: Services) -> SqliteStateStore | None:
     """The state store; None if there is none yet, because opening it would make one."""
     return services.state if services.settings.state_file.is_file() else None
 
 
 def _known_topic(services: Services, topic: str | None) -> str | None:
-    """The topic by its own name; TerminalError with near names if nobody knows it."""
+    """The topic by its own name; WrongUseError with near names if nobody knows it."""
     from difflib import get_close_matches
 
     from lean_ops.ledger.status import topics_of
@@ -150,10 +141,10 @@ def _known_topic(services: Services, topic: str | None) -> str | None:
     if topic is None:
         return None
     name = parse_topic(topic)
-    known = topics_of(services.lake.file, services.settings.names, _existing_state(services))
+    known = topics_of(services.lake.file, services.settings.names, existing_state(services))
     if name not in known:
         near = get_close_matches(name, known) or known[:5]
-        raise TerminalError(
+        raise WrongUseError(
             "there is no such topic",
             where=f"topic {topic!r}",
             expected=f"one like {', '.join(near)}" if near else None,
@@ -199,7 +190,8 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _trace_document(story: Trace) -> dict[str, Any]:
+def trace_document(story: Trace) -> dict[str, Any]:
+    """A trace for a machine."""
     hidden = {"payload", "processed"}
     copies = [
         {**asdict(found.copy), "zone": "raw", "fate": str(found.fate), "reason": found.reason} for found in story.copies
@@ -213,7 +205,7 @@ def _trace_document(story: Trace) -> dict[str, Any]:
     }
 
 
-def _trace_lines(story: Trace) -> list[str]:
+def trace_lines(story: Trace) -> list[str]:
     """The story as indented lines, by message."""
     lines = [f"[bold]{escape(story.wanted.column)} {escape(story.wanted.value)}[/bold]"]
     message: tuple[str, str, datetime] | None = None

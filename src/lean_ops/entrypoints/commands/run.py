@@ -28,10 +28,11 @@ def run(
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan and change nothing.")] = False,
 ) -> None:
     """Move what is new from RAW to Standardized, topic by topic, each exactly once."""
-    call = app_of(ctx)
-    if call.services.schemas.open_activations():
-        call.services.submissions.finish_interrupted(call.services.clock())
-    plan = call.services.planner.plan([parse_topic(topic) for topic in topics or ()])
+    call, wanted = app_of(ctx), [parse_topic(topic) for topic in topics or ()]
+    services = call.services_with_lake()
+    if services.schemas.open_activations():
+        services.submissions.finish_interrupted(services.clock())
+    plan = services.planner.plan(wanted)
     if explain:
         _show_plan(call, plan)
     elif plan.work:
@@ -66,17 +67,19 @@ def plan_rows(plan: RunPlan) -> list[dict[str, Any]]:
 
 def _nothing_new(call: App, plan: RunPlan) -> None:
     if call.console.as_json:
-        call.console.document({"run_id": None, "topics": [], "waiting": _waiting(plan)})
+        call.console.document({"run_id": None, "topics": [], "waiting": waiting_rows(plan)})
         return
-    call.console.say(f"nothing new: {len(plan.topics)} topics looked at")
-    _say_waiting(call, plan)
+    call.console.say(f"nothing new to process: {len(plan.topics)} topics looked at")
+    say_waiting(call, plan)
 
 
-def _waiting(plan: RunPlan) -> list[dict[str, Any]]:
+def waiting_rows(plan: RunPlan) -> list[dict[str, Any]]:
+    """The topics whose data waits behind a shut gate."""
     return [{"topic": topic.topic, "records": topic.waiting, "reason": topic.gate.reason} for topic in plan.shut]
 
 
-def _say_waiting(call: App, plan: RunPlan) -> None:
+def say_waiting(call: App, plan: RunPlan) -> None:
+    """A line for each topic whose data waits behind a shut gate."""
     for topic in plan.shut[:20]:
         call.console.say(f"{topic.topic}: skipped, {escape(topic.gate.reason)}; {topic.waiting} records wait in RAW")
     if len(plan.shut) > 20:
@@ -86,10 +89,10 @@ def _say_waiting(call: App, plan: RunPlan) -> None:
 def _execute(call: App, plan: RunPlan) -> None:
     call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have new records; starting Spark")
     run_id, outcomes = execute(call, plan)
-    _say_waiting(call, plan)
+    say_waiting(call, plan)
     if call.console.as_json:
         topics = [asdict(outcome) for outcome in outcomes]
-        call.console.document({"run_id": run_id, "topics": topics, "waiting": _waiting(plan)})
+        call.console.document({"run_id": run_id, "topics": topics, "waiting": waiting_rows(plan)})
     failed = [outcome for outcome in outcomes if outcome.status == "FAILED"]
     if failed:
         call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")

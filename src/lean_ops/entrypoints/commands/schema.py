@@ -72,7 +72,7 @@ def submit(
     except SchemaRefusedError as error:
         _show_refusal(call.console, name, error)
         raise typer.Exit(1) from error
-    _show_activation(call.console, activation)
+    show_activation(call.console, activation)
 
 
 def _user() -> str:
@@ -92,7 +92,8 @@ def _show_refusal(console: Console, topic: str, error: SchemaError) -> None:
         console.document({"topic": topic, "activated": False, "message": str(error), "problems": problems})
 
 
-def _show_activation(console: Console, activation: Activation) -> None:
+def show_activation(console: Console, activation: Activation) -> None:
+    """What a submission did."""
     version = activation.schema.schema_version
     if console.as_json:
         console.document(
