@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lean_ops.govern.store import SchemaFolder
     from lean_ops.govern.submit import Submissions
     from lean_ops.ingest.archive import Archive
+    from lean_ops.ingest.intake import Intake, LandedFlush
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
     from lean_ops.lake.spark import SparkSessions
@@ -34,7 +36,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _say_nothing(_: str) -> None:
+def _say_nothing(_: object) -> None:
     """Nobody waits for news."""
 
 
@@ -93,6 +95,34 @@ class Services:
         return FlushRecovery(
             self.lake, self.shared, self.archive, self.landing, self.state, self.presence.is_gone, self.clock
         )
+
+    def intake(
+        self,
+        topic: str,
+        source_name: str,
+        on_flush: Callable[[LandedFlush], None] = _say_nothing,
+        on_read: Callable[[int], None] = _say_nothing,
+    ) -> Intake:
+        """One call of ingestion for a topic that came under a source name."""
+        from lean_ops.ingest.intake import Intake
+
+        return Intake(
+            self.settings,
+            self.landing,
+            self.clock,
+            new_id=lambda: uuid.uuid4().hex,
+            prepare=lambda: self.prepare_topic(topic, source_name),
+            on_flush=on_flush,
+            on_read=on_read,
+        )
+
+    def prepare_topic(self, topic: str, source_name: str) -> None:
+        """Before the first write: the name is this source's, the books are there, and earlier work is finished."""
+        self.state.claim_name(topic, source_name, self.clock())
+        names = self.lake.names
+        if not all(self.lake.exists(name) for name in (names.dlq_errors, names.ops("reconciliation_log"))):
+            self.lake.ensure_shared()
+        self.flush_recovery.finish_flushes(topic)
 
     @cached_property
     def books(self) -> Books:

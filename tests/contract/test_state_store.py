@@ -1,78 +1,22 @@
-"""What every state store promises; each test runs against each store.
-
-As a script (`python test_state_store.py KIND ADDRESS OWNER`) it races for the leases whose names come on stdin.
-"""
+"""What every state store promises of checkpoints and leases; each test runs against each store."""
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from threading import Barrier
-from typing import cast
 
 import pytest
+from tests.contract import bench as bench_script
+from tests.contract.bench import BATCH, BIG, END, INTENT, LEASE_TIME, NOW, PIPELINE, TICK, Bench, taken
 
-from lean_ops.model.batch import Batch, Counts, Intent, Zone
-from lean_ops.model.errors import WrongUseError
-from lean_ops.model.registry import Flow, RegistryItem, Status
+from lean_ops.model.batch import Counts, Intent, Zone
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Checkpoint, Held, Lease, StateStore
-from lean_ops.state.sqlite import SqliteStateStore
-
-NOW = datetime(2026, 2, 3, 10, 15, 30, tzinfo=UTC)
-LEASE_TIME = timedelta(seconds=300)
-END = NOW + LEASE_TIME
-TICK = timedelta(microseconds=1)
-PIPELINE = "standardization_events"
-BIG = 2**63 - 1
-BATCH = Batch("events", Zone.STANDARDIZED, 11, BIG, "1.0.0")
-INTENT = Intent(BATCH, ("/a", "/b~1c/'\"`"), NOW.isoformat())
-
-IsGone = Callable[[str], bool]
-
-
-def open_store(kind: str, address: str, is_gone: IsGone) -> StateStore:
-    """A handle of its own on the store at an address."""
-    stores: dict[str, Callable[[], StateStore]] = {
-        "sqlite": lambda: SqliteStateStore(Path(address), int(LEASE_TIME.total_seconds()), is_gone)
-    }
-    return stores[kind]()
-
-
-@dataclass
-class Bench:
-    """A store under test: where it is, and the owners whose processes have ended."""
-
-    kind: str
-    address: str
-    gone: set[str] = field(default_factory=set)
-
-    def open(self) -> StateStore:
-        return open_store(self.kind, self.address, self.gone.__contains__)
-
-
-@pytest.fixture(params=["sqlite"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    return Bench(request.param, str(tmp_path / "home" / "state.db"))
-
-
-@pytest.fixture
-def store(bench: Bench) -> StateStore:
-    return bench.open()
-
-
-def taken(store: StateStore, topic: str = "events", owner: str = "ann", now: datetime = NOW) -> Lease:
-    """A lease that must be free."""
-    lease = store.acquire(topic, owner, now)
-    assert isinstance(lease, Lease)
-    return lease
-
 
 # checkpoints
 
@@ -299,6 +243,7 @@ def test_a_write_without_the_current_lease_is_refused_and_changes_nothing(
 def test_a_write_is_taken_until_just_before_the_leases_end(store: StateStore, write: str) -> None:
     lease = taken(store)
     WRITES[write](store, lease, END - TICK)
+    assert store.checkpoints() or isinstance(store.acquire("events", "bob", END), Held)
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -359,7 +304,7 @@ def test_of_many_threads_exactly_one_takes_over_what_is_free_again(bench: Bench)
 def racers(bench: Bench) -> Iterator[list[subprocess.Popen[str]]]:
     processes = [
         subprocess.Popen(
-            [sys.executable, __file__, bench.kind, bench.address, owner],
+            [sys.executable, bench_script.__file__, bench.kind, bench.address, owner],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -384,168 +329,3 @@ def test_of_two_processes_exactly_one_gets_the_lease_each_time(racers: list[subp
             process.stdin.flush()
         answers = everyone_says()
         assert answers in (["won", "held by one"], ["held by two", "won"])
-
-
-def race_on_command(kind: str, address: str, owner: str) -> None:
-    """Take the lease of each topic named on stdin, and say how it went."""
-    store = open_store(kind, address, lambda _: False)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        lease = store.acquire(line.strip(), owner, NOW)
-        print("won" if isinstance(lease, Lease) else f"held by {lease.by.owner}", flush=True)
-
-
-# registry
-
-
-ITEM = RegistryItem(
-    "events",
-    Status.READY,
-    Flow.PAUSED,
-    "the night's \"work\"; it's ü",
-    "1.2.0",
-    "schemas/events/active/schema.json",
-    "schemas/events/failed/error.json",
-    "line 1\nline 2",
-    "My-Events",
-    NOW.isoformat(),
-)
-
-
-def test_an_unknown_topic_has_no_item(store: StateStore) -> None:
-    assert store.item("events") is None
-    assert store.items() == {}
-
-
-@pytest.mark.parametrize("status", Status)
-@pytest.mark.parametrize("flow", Flow)
-def test_an_item_comes_back_as_it_was_stored(bench: Bench, store: StateStore, status: Status, flow: Flow) -> None:
-    item = replace(ITEM, status=status, flow=flow)
-    assert store.update_item("events", lambda _: item) == item
-    for reader in (store, bench.open()):
-        assert reader.item("events") == item
-        assert reader.items() == {"events": item}
-
-
-def test_an_update_gets_what_is_there_or_a_new_item(store: StateStore) -> None:
-    seen: list[RegistryItem] = []
-
-    def change(item: RegistryItem) -> RegistryItem:
-        seen.append(item)
-        return replace(item, schema_version="1.0.0")
-
-    first = store.update_item("events", change)
-    store.update_item("events", change)
-    assert seen == [RegistryItem("events"), first]
-
-
-def test_items_come_by_name_in_order(store: StateStore) -> None:
-    for topic in ("orders", "a_b", "events"):
-        store.update_item(topic, lambda item: item)
-    assert list(store.items()) == ["a_b", "events", "orders"]
-
-
-def test_a_change_that_fails_changes_nothing_and_blocks_nobody(bench: Bench, store: StateStore) -> None:
-    store.update_item("events", lambda _: ITEM)
-
-    def change(_: RegistryItem) -> RegistryItem:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        store.update_item("events", change)
-    assert store.item("events") == ITEM
-    assert bench.open().update_item("orders", lambda item: item) == RegistryItem("orders")
-    assert store.update_item("events", lambda item: item) == ITEM
-
-
-def test_no_update_of_eight_threads_is_lost(bench: Bench) -> None:
-    store, start = bench.open(), Barrier(8)
-
-    def add(item: RegistryItem) -> RegistryItem:
-        return replace(item, schema_version=str(int(item.schema_version or 0) + 1))
-
-    def work(_: int) -> None:
-        start.wait(30)
-        for _ in range(10):
-            store.update_item("events", add)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    item = store.item("events")
-    assert item is not None
-    assert item.schema_version == "80"
-
-
-def test_a_claimed_name_is_kept_and_may_be_claimed_again(store: StateStore) -> None:
-    store.claim_name("my_events", "My-Events", NOW)
-    claimed = RegistryItem("my_events", source_name="My-Events", updated_at=NOW.isoformat())
-    assert store.item("my_events") == claimed
-    store.claim_name("my_events", "My-Events", END)
-    assert store.item("my_events") == claimed
-
-
-def test_a_second_source_name_for_one_topic_is_wrong_use(store: StateStore) -> None:
-    store.claim_name("my_events", "My-Events", NOW)
-    with pytest.raises(WrongUseError, match="'My-Events' both become topic 'my_events'") as refused:
-        store.claim_name("my_events", "my.events", NOW)
-    assert refused.value.where == "topic 'my.events'"
-    item = store.item("my_events")
-    assert item is not None
-    assert item.source_name == "My-Events"
-
-
-def test_the_topics_own_name_goes_with_any_source_name(store: StateStore) -> None:
-    store.claim_name("my_events", "my_events", NOW)
-    store.claim_name("my_events", "My-Events", NOW)
-    store.claim_name("my_events", "my_events", NOW)
-    item = store.item("my_events")
-    assert item is not None
-    assert item.source_name == "My-Events"
-    with pytest.raises(WrongUseError):
-        store.claim_name("my_events", "my.events", NOW)
-
-
-def test_claiming_a_name_leaves_the_rest_of_the_item(store: StateStore) -> None:
-    store.update_item("events", lambda _: replace(ITEM, source_name=None))
-    store.claim_name("events", "My-Events", END)
-    assert store.item("events") == replace(ITEM, updated_at=END.isoformat())
-
-
-def test_of_many_threads_with_different_names_exactly_one_claims_the_topic(bench: Bench) -> None:
-    names = ["A-B", "a-B", "A-b", "a-b", "A.B", "a.B", "A.b", "a.b"]
-    store, start = bench.open(), Barrier(len(names))
-
-    def claims(name: str) -> bool:
-        start.wait(30)
-        try:
-            store.claim_name("a_b", name, NOW)
-        except WrongUseError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(len(names)) as pool:
-        claimed = [name for name, won in zip(names, pool.map(claims, names), strict=True) if won]
-    item = store.item("a_b")
-    assert item is not None
-    assert claimed == [item.source_name]
-
-
-# the embedded store alone
-
-
-def test_the_first_opening_waits_for_another_process_that_opens_too(tmp_path: Path) -> None:
-    file = tmp_path / "state.db"
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("CREATE TABLE being_made (x)")
-    other.execute("BEGIN IMMEDIATE")
-    store = cast("StateStore", SqliteStateStore(file, 300, lambda _: False))
-    with ThreadPoolExecutor(1) as pool:
-        items = pool.submit(store.items)
-        wait([items], timeout=0.1)
-        other.execute("COMMIT")
-        other.close()
-        assert items.result(30) == {}
-
-
-if __name__ == "__main__":
-    race_on_command(*sys.argv[1:])

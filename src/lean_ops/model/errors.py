@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class LeanOpsError(Exception):
-    """A fault that is told to a person: where it is, what was found, what was expected, what to do."""
+    """A fault that is told to a person: where it is, what was found, what was expected, what to do.
+
+    `alert_kind` is the kind of alert that it raises when it ends a batch.
+    """
+
+    alert_kind: ClassVar[str] = "JOB_FAILED"
 
     def __init__(
         self,

@@ -148,7 +148,8 @@ class Run:
         self._log.error("topic failed", topic=plan.topic, exc_info=error)
         failures = self.parts.state.count_failure(pipeline_id(Zone.STANDARDIZED, plan.topic), lease, self.parts.clock())
         self._record(plan, done, RunStatus.FAILED, reason)
-        self._alert(Alert(f"{self.run_id}-{failures}", plan.topic, "JOB_FAILED", "critical", reason))
+        kind = error.alert_kind if isinstance(error, LeanOpsError) else LeanOpsError.alert_kind
+        self._alert(Alert(f"{self.run_id}-{failures}", plan.topic, kind, "critical", reason))
         if failures >= self.failures_before_pause:
             reason = self._pause(plan.topic, failures, reason)
         return TopicOutcome(plan.topic, RunStatus.FAILED, reason, tuple(done))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class UnbalancedError(TerminalError):
     """Records without a fate, or with more than one: the batch must not be seen."""
 
+    alert_kind = "UNBALANCED"
+
     def __init__(self, batch: Batch, counts: Counts, observed_in: int) -> None:
         self.counts = counts
         super().__init__(

@@ -67,10 +67,10 @@ def test_the_first_call_fetches_and_the_second_does_not(tmp_path: Path, java: Ja
 
 
 def test_a_later_start_hashes_nothing(tmp_path: Path, java: JavaHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
+    first = jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
     monkeypatch.setattr(module, "_sha256", lambda _: pytest.fail("hashed again"))
 
-    jar_files(tmp_path, java, jars=PINS, fetch=Fetcher())
+    assert jar_files(tmp_path, java, jars=PINS, fetch=Fetcher()) == first
 
 
 def test_jars_put_there_by_hand_are_taken_after_one_look(tmp_path: Path, java: JavaHome) -> None:

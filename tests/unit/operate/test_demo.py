@@ -82,6 +82,7 @@ def test_payloads_have_every_leaf_that_the_example_schema_declares(topic: str) -
     for pointer in schema.declared_pointers():
         value = payload
         for part in pointer.split("/")[1:]:
+            assert part in value, pointer
             value = value[part]
 
 

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import sys
-import uuid
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.markup import escape
 
-from lean_ops.entrypoints.commands.ingest import prepare_topic, totals_line
+from lean_ops.entrypoints.commands.ingest import totals_line
 from lean_ops.entrypoints.commands.reading import existing_state, trace_document, trace_lines
 from lean_ops.entrypoints.commands.run import execute, say_waiting, waiting_rows
 from lean_ops.entrypoints.commands.schema import show_activation
@@ -186,17 +185,7 @@ class _Story:
         }
 
     def _intake(self, topic: str, file: Path) -> Report:
-        from lean_ops.ingest.intake import Intake
-
-        services = self.call.services
-        intake = Intake(
-            services.settings,
-            services.landing,
-            services.clock,
-            new_id=lambda: uuid.uuid4().hex,
-            prepare=lambda: prepare_topic(services, topic, topic),
-        )
-        return intake.take(topic, [str(file)])
+        return self.call.services.intake(topic, topic).take(topic, [str(file)])
 
     def _submit(self, topic: str) -> Activation:
         """The example schema; if the topic has one already, that one again, which changes nothing."""

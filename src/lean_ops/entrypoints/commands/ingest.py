@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from lean_ops.ingest.flush import Place
     from lean_ops.ingest.intake import LandedFlush, Report
-    from lean_ops.wiring import Services
 
 _SHOWN_REFUSALS = 20
 
@@ -37,22 +35,14 @@ def ingest(
     files: Annotated[list[str], typer.Argument(metavar="FILE…|-", help="Queue bodies, one JSON a line; - is stdin.")],
 ) -> None:
     """Bring queue bodies into RAW; what can't be taken goes to the dead letters with its reason."""
-    from lean_ops.ingest.intake import Intake, StoppedError
+    from lean_ops.ingest.intake import StoppedError
 
     call = app_of(ctx)
     name = parse_topic(topic)
     check_sources(files)
     services = call.services
     with _progress(call, files) as (say, on_read):
-        intake = Intake(
-            services.settings,
-            services.landing,
-            services.clock,
-            new_id=lambda: uuid.uuid4().hex,
-            prepare=lambda: prepare_topic(services, name, topic),
-            on_flush=lambda landed: say(_flush_line(landed)),
-            on_read=on_read,
-        )
+        intake = services.intake(name, topic, lambda landed: say(_flush_line(landed)), on_read)
         try:
             report, error = intake.take(name, files), None
         except StoppedError as stopped:
@@ -62,15 +52,6 @@ def ingest(
     _show(call, report, error)
     if error:
         raise typer.Exit(1)
-
-
-def prepare_topic(services: Services, topic: str, source_name: str) -> None:
-    """Before the first write: the name is this source's, the books are there, and earlier work is finished."""
-    services.state.claim_name(topic, source_name, services.clock())
-    names = services.lake.names
-    if not all(services.lake.exists(name) for name in (names.dlq_errors, names.ops("reconciliation_log"))):
-        services.lake.ensure_shared()
-    services.flush_recovery.finish_flushes(topic)
 
 
 @contextmanager
