@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.jars import jar_files
 from lean_ops.lake.java import find_java
+from lean_ops.model.errors import LeanOpsError, TerminalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,10 @@ appender.file.policies.size.size = 20MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
 """
+
+
+class SparkStartError(TerminalError):
+    """Spark can't be started here: the machine's fault, not any topic's."""
 
 
 class SparkSessions:
@@ -76,8 +81,20 @@ class SparkSessions:
     def _started(self) -> SparkSession:
         with self._lock:
             if self._base is None:
-                self._base = self._start()
+                self._base = self._start_or_explain()
             return self._base
+
+    def _start_or_explain(self) -> SparkSession:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._start()
+        except (PySparkException, LeanOpsError, OSError) as error:
+            raise SparkStartError(
+                "Spark could not be started",
+                found=str(error),
+                remedy=f"`lean-ops doctor` checks Java and jars; Spark's own words are in {self._settings.logs_dir}.",
+            ) from error
 
     def _start(self) -> SparkSession:
         import pyspark

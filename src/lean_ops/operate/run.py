@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from lean_ops.lake.spark import SparkStartError
 from lean_ops.ledger.books import Alert, Attempt, RunStatus, history_row
 from lean_ops.model.batch import Counts, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
@@ -98,6 +99,9 @@ class Run:
                     until = lease.by.expires_at.isoformat(timespec="seconds")
                     return self._skipped(plan, done, f"the lease is held by {lease.by.owner} until {until}")
                 return self._with_lease(plan, lease, done)
+        except SparkStartError as error:
+            self._stopped.set()  # no other topic would fare better, and none is to blame
+            return TopicOutcome(plan.topic, RunStatus.FAILED, str(error), tuple(done))
         except LostLeaseError as error:
             return TopicOutcome(plan.topic, RunStatus.FAILED, str(error), tuple(done))
         except Exception as error:
@@ -108,7 +112,7 @@ class Run:
     def _with_lease(self, plan: TopicPlan, lease: Lease, done: list[BatchOutcome]) -> TopicOutcome:
         try:
             return self._work(plan, lease, done)
-        except LostLeaseError:
+        except (LostLeaseError, SparkStartError):
             raise
         except Exception as error:
             if self._stopped.is_set():

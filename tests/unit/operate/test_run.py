@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from lean_ops.lake.spark import SparkStartError
 from lean_ops.ledger.books import Alert, RunStatus
 from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
 from lean_ops.model.errors import TerminalError, TransientError
@@ -186,6 +187,18 @@ def test_a_failing_topic_does_not_stop_the_others(bench: Bench) -> None:
     assert {outcome.status for outcome in outcomes.values()} == {RunStatus.SUCCEEDED}
     assert bench.failures("bad") == 1
     assert bench.is_free("bad")
+
+
+def test_when_spark_can_not_start_the_run_ends_and_no_topic_is_blamed(bench: Bench) -> None:
+    bench.batches.acts["a"] = fails(SparkStartError("Spark could not be started", found="no Java"))
+    outcomes = bench.run(to_do("a"), to_do("b"), workers=1)
+    assert {topic: outcome.status for topic, outcome in outcomes.items()} == {
+        "a": RunStatus.FAILED,
+        "b": RunStatus.SKIPPED,
+    }
+    assert "no Java" in str(outcomes["a"].reason)
+    assert bench.failures("a") == bench.failures("b") == 0
+    assert bench.books.alerts == []
 
 
 def test_a_failure_leaves_a_history_row_and_an_alert(bench: Bench) -> None:
