@@ -39,9 +39,9 @@ def _global_options(
     profile: Annotated[str | None, typer.Option(help="Where it runs: embedded.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, the rest on stderr.")] = False,
 ) -> None:
-    call = App.create(
-        as_json, lambda: Services(load_settings({"home": home, "profile": profile}), notice=call.console.say)
-    )
+    console = Console(as_json)
+    flags = {"home": home, "profile": profile}
+    call = App(console, lambda given: Services(load_settings(given), notice=console.say), flags)
     ctx.obj = call
     ctx.call_on_close(call.close)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lean_ops.entrypoints.console import Console
 from lean_ops.model.errors import LeanOpsError, TerminalError, WrongUseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import typer
 
@@ -20,20 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class App:
-    """One call of the command line."""
+    """One call of the command line; `flags` are settings that were given on it."""
 
     console: Console
-    _make_services: Callable[[], Services]
-
-    @classmethod
-    def create(cls, as_json: bool, make_services: Callable[[], Services]) -> App:
-        """Nothing is read or opened yet."""
-        return cls(Console(as_json), make_services)
+    make_services: Callable[[Mapping[str, Any]], Services]
+    flags: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def services(self) -> Services:
         """The wired product; settings are read when it is first asked for."""
-        return self._make_services()
+        return self.make_services(self.flags)
 
     def services_with_lake(self) -> Services:
         """The services, if there is a lake already: looking at one, or running on one, never makes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import structlog
@@ -10,8 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@cache
 def log_into(folder: Path) -> None:
-    """Send every log line of this process to `lean-ops.log` in the folder."""
+    """Send every log line of this process to `lean-ops.log` in the folder; a second call changes nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     structlog.configure(
         processors=[

@@ -133,6 +133,32 @@ def test_an_idle_run_makes_no_warehouse(call: Any, home: Path) -> None:
     assert not (home / "warehouse").exists()
 
 
+def test_a_run_can_be_repeated_until_it_is_stopped(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lean_ops.entrypoints.commands.run.time.sleep", sleep)
+    said = call("run", "--every", "15m")
+    assert said.out.count("nothing new to process") == 3
+    assert all(899 < seconds <= 900 for seconds in pauses)
+
+
+@pytest.mark.parametrize("every", ["", "15", "m", "0s", "25h", "-1m", "1.5h", "15 m", "15m\n"])
+def test_what_is_no_time_to_wait_is_wrong_use(call: Any, every: str) -> None:
+    said = call("run", f"--every={every}")
+    assert said.code == 2
+    assert "--every: not a time to wait" in said.err
+
+
+def test_a_repeated_run_has_no_single_answer_to_print(call: Any) -> None:
+    assert call("run", "--every", "1m", "--json").code == 2
+    assert call("run", "--every", "1m", "--explain").code == 2
+
+
 def test_a_run_where_no_lake_is_says_so_and_makes_none(call: Any, home: Path) -> None:
     (home / "catalog.db").unlink()
     said = call("run")

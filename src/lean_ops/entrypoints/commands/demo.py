@@ -73,7 +73,7 @@ def _with_brief_spark(call: App) -> App:
         return call
     settings = services.settings.model_copy(update={"spark_java_options": _BRIEF_JAVA})
     loaded = services.loaded.model_copy(update={"settings": settings})
-    return App(call.console, lambda: replace(services, loaded=loaded))
+    return App(call.console, lambda _: replace(services, loaded=loaded))
 
 
 def _tell(story: _Story) -> dict[str, Any]:

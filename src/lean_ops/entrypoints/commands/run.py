@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import time
+from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.markup import escape
 
 from lean_ops.entrypoints.context import App, app_of
-from lean_ops.model.errors import LeanOpsError
+from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lean_ops.operate.plan import RunPlan
     from lean_ops.operate.run import TopicOutcome
+
+_DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 def register(app: typer.Typer) -> None:
@@ -26,16 +34,48 @@ def run(
     ctx: typer.Context,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics to process; all when none is given.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan and change nothing.")] = False,
+    every: Annotated[str | None, typer.Option(help="Repeat after this time (90s, 15m, 1h) until stopped.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master address, instead of the setting.")] = None,
 ) -> None:
     """Move what is new from RAW to Standardized, topic by topic, each exactly once."""
     call, wanted = app_of(ctx), [parse_topic(topic) for topic in topics or ()]
+    pause = None if every is None else _seconds(every)
+    if pause and (explain or call.console.as_json):
+        raise WrongUseError("--every goes neither with --explain nor with --json: they print one answer")
+    call.flags["spark_master"] = master
     services = call.services_with_lake()
+    if explain:
+        _show_plan(call, services.planner.plan(wanted))
+    elif pause is None:
+        _cycle(call, wanted)
+    else:
+        _repeat(call, wanted, pause)
+
+
+def _seconds(text: str) -> int:
+    """A time like 90s, 15m or 1h; WrongUseError if it is none or no sensible one."""
+    found = _DURATION.fullmatch(text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not 1 <= seconds <= 24 * 3600:
+        raise WrongUseError("not a time to wait", where="--every", found=repr(text), expected="1s to 24h, like 15m")
+    return seconds
+
+
+def _repeat(call: App, wanted: Sequence[str], pause: int) -> None:
+    """One cycle after another; a topic that fails is told and tried again in the next."""
+    while True:
+        began = time.monotonic()
+        with suppress(typer.Exit):
+            _cycle(call, wanted)
+        time.sleep(max(0.0, pause - (time.monotonic() - began)))
+
+
+def _cycle(call: App, wanted: Sequence[str]) -> None:
+    services = call.services
     if services.schemas.open_activations():
         services.submissions.finish_interrupted(services.clock())
     plan = services.planner.plan(wanted)
-    if explain:
-        _show_plan(call, plan)
-    elif plan.work:
+    if plan.work:
         _execute(call, plan)
     else:
         _nothing_new(call, plan)
@@ -56,8 +96,8 @@ def plan_rows(plan: RunPlan) -> list[dict[str, Any]]:
                 "plan": "resume" if planned.resumes else "process",
                 "zone": str(planned.batch.zone),
                 "records": planned.records,
-                "from_snapshot": planned.batch.from_snapshot,
-                "to_snapshot": planned.batch.to_snapshot,
+                "from_snapshot": None if planned.batch.from_snapshot is None else str(planned.batch.from_snapshot),
+                "to_snapshot": str(planned.batch.to_snapshot),
                 "batch_id": planned.batch.batch_id,
             }
             for planned in topic.batches
