@@ -63,4 +63,4 @@ lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade f
 
 clean: ## Remove .venv and caches; data in .lean-ops stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
