@@ -5,17 +5,15 @@ Asked at the start of every run, so it imports no schema model before a schema i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from lean_ops.model.errors import TerminalError
-from lean_ops.model.registry import Flow, Gate, RegistryItem, Status
+from lean_ops.model.registry import NO_SCHEMA, Flow, Gate, RegistryItem, Status
 
 if TYPE_CHECKING:
     from lean_ops.govern.store import SchemaFolder
     from lean_ops.model.schema import Schema
     from lean_ops.state.port import Registry
-
-_NO_SCHEMA: Final = Gate(open=False, reason="no schema deployed")
 
 
 class RegistryGate:
@@ -32,7 +30,7 @@ class RegistryGate:
     def gate(self, topic: str) -> Gate:
         """One topic's gate; if it is open, with the version and pointers of the active file."""
         item = self._registry.item(topic)
-        gate = _gate(item) if item else _NO_SCHEMA
+        gate = _gate(item) if item else NO_SCHEMA
         if not gate.open:
             return gate
         schema = self.schema(topic)
@@ -68,4 +66,4 @@ def _why_shut(item: RegistryItem) -> str:
         return f"its only schema failed: {item.last_error}"
     if item.flow is Flow.PAUSED and item.status is not Status.NO_SCHEMA:
         return f"paused: {item.flow_reason or 'no reason given'}"
-    return _NO_SCHEMA.reason
+    return NO_SCHEMA.reason

@@ -11,9 +11,10 @@ from urllib.parse import unquote
 
 from lean_ops.lake.snapshots import History, history_from_json
 from lean_ops.model.errors import TerminalError
+from lean_ops.model.tables import RAW_SUFFIX
 
 if TYPE_CHECKING:
-    from lean_ops.model.tables import TableName
+    from lean_ops.model.tables import Names, TableName
 
 
 class CatalogFile:
@@ -36,6 +37,14 @@ class CatalogFile:
                 (self._catalog_name, database),
             )
             return dict(rows.fetchall())
+
+    def raw_locations(self, names: Names) -> dict[str, str]:
+        """Metadata locations of the RAW tables, by topic."""
+        return {
+            table.removesuffix(RAW_SUFFIX): location
+            for table, location in self.locations(names.raw_database).items()
+            if table.endswith(RAW_SUFFIX)
+        }
 
     def history(self, name: TableName) -> History | None:
         """A table's history; None if there is no such table."""

@@ -13,7 +13,6 @@ from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import Flow, RegistryItem, Status
-from lean_ops.model.tables import RAW_SUFFIX
 from lean_ops.state.port import Checkpoint, CheckpointReader
 
 if TYPE_CHECKING:
@@ -64,16 +63,7 @@ class TopicStatus:
 def topics_of(catalog: CatalogFile, names: Names, state: StateReader | None) -> list[str]:
     """Every topic there is: registered, or with a RAW table."""
     registered = state.items() if state else {}
-    return sorted({*registered, *raw_locations(catalog, names)})
-
-
-def raw_locations(catalog: CatalogFile, names: Names) -> dict[str, str]:
-    """Metadata files of the RAW tables, by topic."""
-    return {
-        table.removesuffix(RAW_SUFFIX): location
-        for table, location in catalog.locations(names.raw_database).items()
-        if table.endswith(RAW_SUFFIX)
-    }
+    return sorted({*registered, *catalog.raw_locations(names)})
 
 
 def lake_status(
@@ -81,7 +71,7 @@ def lake_status(
 ) -> tuple[TopicStatus, ...]:
     """Every topic's status, by name; each metadata file is read once."""
     items, checkpoints = (state.items(), state.checkpoints()) if state else ({}, {})
-    raw, standardized = raw_locations(catalog, names), catalog.locations(names.standardized_database)
+    raw, standardized = catalog.raw_locations(names), catalog.locations(names.standardized_database)
 
     def status(topic: str) -> TopicStatus:
         item = items.get(topic, RegistryItem(topic))

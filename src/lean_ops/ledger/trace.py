@@ -12,7 +12,7 @@ from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY
 from lean_ops.lake.table_files import FILE_COLUMN, DuckColumn, TableFiles, literal, open_table, plan
 from lean_ops.ledger.fates import Arrival, CopyFate, ParseError, RawCopy, StandardizedRow, Standing, fates_of
 from lean_ops.ledger.reading import equal
-from lean_ops.ledger.status import gate_words, raw_locations
+from lean_ops.ledger.status import gate_words
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.registry import RegistryItem
@@ -107,7 +107,7 @@ class Tracer:
         """Everything there is of a message or key; TerminalError if there is nothing."""
         tables = {
             name: _Table(str(self.names.raw(name)), location)
-            for name, location in raw_locations(self.catalog, self.names).items()
+            for name, location in self.catalog.raw_locations(self.names).items()
             if topic in {None, name}
         }
         found = _in_raw(tables, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 
 class Status(StrEnum):
@@ -60,3 +61,6 @@ class Gate:
     reason: str
     schema_version: str = ""
     declared: tuple[str, ...] = ()
+
+
+NO_SCHEMA: Final = Gate(open=False, reason="no schema deployed")

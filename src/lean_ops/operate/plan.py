@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from lean_ops.lake.catalog_file import read_history
 from lean_ops.model.batch import Batch, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError, WrongUseError
-from lean_ops.model.registry import Gate
-from lean_ops.model.tables import RAW_SUFFIX
+from lean_ops.model.registry import NO_SCHEMA, Gate
 from lean_ops.operate.intent import open_batch
 
 if TYPE_CHECKING:
@@ -86,11 +85,7 @@ class Planner:
     def plan(self, topics: Sequence[str] = ()) -> RunPlan:
         """The plan for the given topics, or for all there are."""
         gates = self._gates()
-        raw = {
-            table.removesuffix(RAW_SUFFIX): location
-            for table, location in self._catalog.locations(self._names.raw_database).items()
-            if table.endswith(RAW_SUFFIX)
-        }
+        raw = self._catalog.raw_locations(self._names)
         standardized = self._catalog.locations(self._names.standardized_database)
         checkpoints = self._checkpoints.checkpoints()
         known = sorted({*raw, *gates})
@@ -99,7 +94,7 @@ class Planner:
             tuple(
                 self._plan_topic(
                     topic,
-                    gates.get(topic, Gate(open=False, reason="no schema deployed")),
+                    gates.get(topic, NO_SCHEMA),
                     (raw.get(topic), standardized.get(topic)),
                     checkpoints.get(pipeline_id(Zone.STANDARDIZED, topic)),
                 )

@@ -114,11 +114,6 @@ class Flattener:
             if place.kinds
         }
 
-    @property
-    def size(self) -> int:
-        """Places held in memory."""
-        return len(self._places)
-
 
 def _put(place: _Place, value: Any, flat: Flat) -> None:
     place.kinds[type(value)] += 1
