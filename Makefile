@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit spark contract integration e2e lint types lock clean
+.PHONY: help setup demo test unit spark contract integration e2e lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -55,6 +55,9 @@ lint: setup ## Style, formatting and who may import whom
 
 types: setup ## mypy, strict
 	$(BIN)/mypy
+
+docs: setup ## Make docs/types.md again from the tests' own table of spellings
+	$(BIN)/python scripts/type_tables.py
 
 lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)
 	$(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra dev --output-file lock/dev.txt

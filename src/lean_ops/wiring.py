@@ -16,6 +16,7 @@ from lean_ops.state.sqlite import SqliteStateStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lean_ops.curate.hop import CurateHop
     from lean_ops.govern.gate import RegistryGate
     from lean_ops.govern.store import SchemaFolder
     from lean_ops.govern.submit import Submissions
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from lean_ops.ingest.intake import Intake, LandedFlush
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
+    from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.ledger.books import Books
-    from lean_ops.operate.batch import BatchRunner
+    from lean_ops.model.schema import Schema
+    from lean_ops.operate.batch import BatchRunner, Hop
     from lean_ops.operate.plan import Planner
     from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
@@ -138,13 +141,31 @@ class Services:
 
         return SparkSessions(self.settings, self.notice)
 
-    def batch_runner(self, on_step: Callable[[str], None] | None = None) -> BatchRunner:
-        """What takes a Standardized batch from intent to checkpoint."""
+    def batch_runner(
+        self,
+        on_step: Callable[[str], None] | None = None,
+        schema_of: Callable[[str, str], Schema] | None = None,
+    ) -> BatchRunner:
+        """What takes a batch of either hop from intent to checkpoint."""
+        from lean_ops.model.batch import Zone
         from lean_ops.operate.batch import BatchRunner, no_step
         from lean_ops.standardize.hop import StandardizeHop
 
-        hop = StandardizeHop(self.lake, self.shared, self.sessions, self.settings.column_limit, self.clock)
-        return BatchRunner(self.lake, self.books, self.state, hop, self.clock, on_step or no_step)
+        hops: dict[Zone, Hop] = {
+            Zone.STANDARDIZED: StandardizeHop(
+                self.lake, self.shared, self.sessions, self.settings.column_limit, self.clock
+            ),
+            Zone.CURATED: self._curate_hop(schema_of or self.gate.schema_of_version),
+        }
+        return BatchRunner(self.lake, self.books, self.state, hops, self.clock, on_step or no_step)
+
+    def _curate_hop(self, schema_of: Callable[[str, str], Schema]) -> CurateHop:
+        from lean_ops.curate.hop import CurateHop
+        from lean_ops.curate.protect import PiiKey
+
+        secret = self.settings.pii_key
+        key = PiiKey.of(secret.get_secret_value()) if secret else None
+        return CurateHop(self.lake, self.shared, self.sessions, self.schema_tables, schema_of, key, self.clock)
 
     @cached_property
     def schemas(self) -> SchemaFolder:
@@ -166,7 +187,16 @@ class Services:
         from lean_ops.govern.submit import Submissions
 
         can_hash = self.settings.pii_key is not None
-        return Submissions(self.schemas, self.state, self._record_schema_version, can_hash=can_hash)
+        return Submissions(
+            self.schemas, self.state, self.schema_tables, self._record_schema_version, can_hash=can_hash
+        )
+
+    @cached_property
+    def schema_tables(self) -> SchemaTables:
+        """The zone tables as schemas ask for them."""
+        from lean_ops.lake.schema_tables import SchemaTables
+
+        return SchemaTables(self.lake, self.settings.curated_buckets)
 
     def _record_schema_version(self, row: Mapping[str, Any]) -> None:
         self.lake.ensure_shared()
@@ -181,8 +211,9 @@ class Services:
 
     def new_run(self, on_step: Callable[[str], None] | None = None) -> Run:
         """A run with leases of its own; Spark starts with its first batch and stays until `close`."""
+        from lean_ops.operate.hop_run import RunParts
         from lean_ops.operate.leases import LeaseKeeper
-        from lean_ops.operate.run import Run, RunParts
+        from lean_ops.operate.run import Run
 
         settings = self.settings
         keeper = LeaseKeeper(self.state, self.presence.announce(), self.clock, settings.lease_seconds / 3)
@@ -192,6 +223,7 @@ class Services:
             self.state,
             keeper,
             self.gate.gate,
+            self.planner.plan_hop,
             self.flush_recovery.finish_flushes,
             self.sessions.cancel_all,
             self.clock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,8 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lean_ops.lake.query import QuerySession
 from lean_ops.lake.snapshots import history_of
 from lean_ops.model.registry import Gate
+from lean_ops.model.schema import Schema, parse_schema
 from lean_ops.operate.plan import Planner
 from lean_ops.operate.run import TopicOutcome
 from lean_ops.wiring import Services
@@ -20,16 +23,24 @@ DAY_ONE = datetime(2026, 2, 3, 10, 0, tzinfo=UTC)
 
 @dataclass
 class OpenGate:
-    """A gate that lets every topic through, with the leaves its schema declares."""
+    """A gate that lets every topic through: to Standardized with the leaves it declares, or as its schema says."""
 
     topics: set[str] = field(default_factory=set)
     declared: tuple[str, ...] = ()
+    schemas: dict[str, Schema] = field(default_factory=dict)
 
-    def gate(self, _: str) -> Gate:
-        return Gate(open=True, reason="", schema_version="1.0.0", declared=self.declared)
+    def gate(self, topic: str) -> Gate:
+        schema = self.schemas.get(topic)
+        if schema is None:
+            return Gate(open=True, reason="", schema_version="1.0.0", declared=self.declared)
+        return Gate(True, "", schema.schema_version, schema.declared_pointers(), schema.is_curated)
 
     def gates(self) -> dict[str, Gate]:
         return {topic: self.gate(topic) for topic in self.topics}
+
+    def schema_of(self, topic: str, version: str) -> Schema:
+        assert self.schemas[topic].schema_version == version
+        return self.schemas[topic]
 
 
 @dataclass
@@ -58,6 +69,20 @@ class TopicDriver:
         rows = self.services.lake.load(self.services.lake.names.standardized(self.name)).scan().to_arrow().to_pylist()
         return sorted(({k: v for k, v in row.items() if v is not None} for row in rows), key=lambda r: r["message_id"])
 
+    def use_schema(self, payload_columns: dict[str, Any], **more: Any) -> None:
+        """Give the topic a schema that leads to Curated."""
+        version = {"schema_version": "1.0.0", "table_name": self.name, "envelope_columns": {}}
+        text = json.dumps({**version, "payload_columns": payload_columns, **more})
+        self.gate.schemas[self.name] = parse_schema(text, self.name)
+
+    def curated(self) -> dict[str, dict[str, Any]]:
+        """The Curated rows by key, without the envelope's and the audit's fixed parts."""
+        session = QuerySession(self.services.lake.names, self.services.lake.file)
+        rows = session.query(f"SELECT * FROM curated.{self.name}")  # noqa: S608  a test's own name
+        found = {row["idempotency_key"]: row for row in rows}
+        assert len(found) == len(rows), "a key is there twice"
+        return found
+
     def payload_rows(self) -> dict[str, dict[str, str]]:
         """Payload columns by message id."""
         envelope = {"topic_name", "message_id", "idempotency_key", "period_reference", "correlation_id"}
@@ -70,7 +95,8 @@ class TopicDriver:
     def shared(self, table: str) -> list[dict[str, Any]]:
         """This topic's rows of a shared table."""
         names = self.services.lake.names
-        name = names.parse_errors if table == "parse_errors" else names.ops(table)
+        places = {"parse_errors": names.parse_errors, "errors": names.curated_errors}
+        name = places[table] if table in places else names.ops(table)
         rows = self.services.lake.load(name).scan().to_arrow().to_pylist()
         return [row for row in rows if row["topic_name"] == self.name]
 
@@ -85,18 +111,21 @@ def run_topics(
     services: Services, gate: OpenGate, topics: list[str], on_step: Callable[[str], None] | None = None
 ) -> dict[str, TopicOutcome]:
     """Run several topics at once in the tier's Spark application."""
+    from lean_ops.operate.hop_run import RunParts
     from lean_ops.operate.leases import LeaseKeeper
-    from lean_ops.operate.run import Run, RunParts
+    from lean_ops.operate.run import Run
 
     gate.topics |= set(topics)
-    plan = Planner(services.lake.file, services.lake.names, services.state, gate.gates).plan(topics)
+    planner = Planner(services.lake.file, services.lake.names, services.state, gate.gates)
+    plan = planner.plan(topics)
     keeper = LeaseKeeper(services.state, services.presence.announce(), services.clock, 60)
     parts = RunParts(
-        services.batch_runner(on_step),
+        services.batch_runner(on_step, gate.schema_of),
         services.books,
         services.state,
         keeper,
         gate.gate,
+        planner.plan_hop,
         lambda _: None,
         services.sessions.cancel_all,
         services.clock,

@@ -34,7 +34,24 @@ class RegistryGate:
         if not gate.open:
             return gate
         schema = self.schema(topic)
-        return Gate(True, f"schema {schema.schema_version}", schema.schema_version, schema.declared_pointers())
+        version, declared = schema.schema_version, schema.declared_pointers()
+        return Gate(True, f"schema {version}", version, declared, schema.is_curated)
+
+    def schema_of_version(self, topic: str, version: str) -> Schema:
+        """A topic's schema of one version, active or archived: an open batch keeps the schema that it began with."""
+        from lean_ops.model.schema import parse_schema
+
+        active = self.schema(topic)
+        if active.schema_version == version:
+            return active
+        for file, content in self._folder.archived(topic, version):
+            return parse_schema(content, str(file))
+        raise TerminalError(
+            f"schema {version} is neither active nor archived",
+            where=f"topic {topic!r}",
+            found=f"active: {active.schema_version}",
+            remedy="Put that version's file back into the topic's archive folder: an open batch was begun with it.",
+        )
 
     def schema(self, topic: str) -> Schema:
         """A topic's active schema, which must be there and readable."""
@@ -54,7 +71,7 @@ class RegistryGate:
 
 def _gate(item: RegistryItem) -> Gate:
     if item.processing_enabled:
-        return Gate(True, f"schema {item.schema_version}", item.schema_version or "")
+        return Gate(True, f"schema {item.schema_version}", item.schema_version or "", curated=item.curated)
     return Gate(open=False, reason=_why_shut(item))
 
 

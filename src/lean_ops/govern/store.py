@@ -83,6 +83,11 @@ class SchemaFolder:
         _write(file, content)
         return file
 
+    def archived(self, topic: str, version: str) -> Iterator[tuple[Path, bytes]]:
+        """The archived files of a version, the newest first."""
+        for file in sorted((self.root / topic / "archive").glob(f"{version}_*.json"), reverse=True):
+            yield file, file.read_bytes()
+
     def fail(self, topic: str, error: Mapping[str, Any]) -> Path:
         """Pending becomes failed, with its errors; where they are."""
         pending, target = self.root / topic / "pending", self.error_file(topic)

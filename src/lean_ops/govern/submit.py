@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from lean_ops.model.change import Change, ChangeClass, classify, compare
 from lean_ops.model.problem import Problem, SchemaError
@@ -14,7 +14,7 @@ from lean_ops.model.schema import Schema, parse_schema
 from lean_ops.model.strict_json import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from lean_ops.govern.store import SchemaFolder
@@ -44,15 +44,27 @@ class Activation:
     changed: bool = True
 
 
+class Tables(Protocol):
+    """The lake's tables, as far as schemas shape them."""
+
+    def problems(self, schema: Schema) -> Iterable[Problem]:
+        """Why the tables that are there can't become what the schema asks for."""
+
+    def ensure(self, schema: Schema) -> None:
+        """Make the schema's tables, or bring them up to date."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submissions:
     """The desk where schemas are handed in.
 
-    `record_version` appends one row to the schema history; after a crash it may see the same row again.
+    `tables` makes a schema's tables or brings them up to date; `record_version` appends one row to the schema history.
+    After a crash both may see the same schema again.
     """
 
     folder: SchemaFolder
     registry: Registry
+    tables: Tables
     record_version: Callable[[Mapping[str, Any]], None]
     can_hash: bool
 
@@ -114,6 +126,7 @@ class Submissions:
             if column.pii == "hash" and not self.can_hash:
                 keys = ("payload_columns", name, "pii")
                 yield Problem(keys, "hashing needs a key", '"hash"', "the setting with the key, or pii mask or drop")
+        yield from self.tables.problems(schema)
 
     # success
 
@@ -137,6 +150,8 @@ class Submissions:
 
     def _reconcile(self, topic: str, now: datetime) -> RegistryItem | None:
         active = self._active(topic)
+        if active is not None and self.folder.activation(topic) is not None:
+            self.tables.ensure(active)  # before the gate: what it lets through needs somewhere to go
         item = self._follow(topic, active, now) if active else self.registry.item(topic)
         if active is not None:
             self._write_history(topic, active)  # after the gate: a topic need not wait for its history
@@ -152,12 +167,14 @@ class Submissions:
     def _follow(self, topic: str, active: Schema, now: datetime) -> RegistryItem:
         def ready(item: RegistryItem) -> RegistryItem:
             status = item.status if item.status in _KEPT_STATUS else Status.READY
-            if item.schema_version == active.schema_version and item.status is status:
+            known = (item.schema_version, item.status, item.curated)
+            if known == (active.schema_version, status, active.is_curated):
                 return item
             return replace(
                 item,
                 status=status,
                 schema_version=active.schema_version,
+                curated=active.is_curated,
                 schema_path=str(self.folder.active_file(topic)),
                 error_path=None,
                 last_error=None,

@@ -9,18 +9,21 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.catalog_file import CatalogFile
+from lean_ops.model.data_type import DataType, Kind
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW, STANDARDIZED, ColumnType, TableName, TableShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
+    from pyiceberg.transforms import Transform
     from pyiceberg.types import IcebergType
 
+    from lean_ops.model.partitioning import PartitionField
     from lean_ops.settings import Settings
 
 CATALOG_NAME: Final = "lean_ops"
@@ -92,7 +95,7 @@ class Lake:
         """Whether a table is there."""
         return self.catalog.table_exists((name.database, name.table))
 
-    def ensure(self, name: TableName, shape: TableShape) -> Table:
+    def ensure(self, name: TableName, shape: TableShape, more_properties: Mapping[str, str] | None = None) -> Table:
         """The table, made of its shape if it is not there yet."""
         from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 
@@ -101,7 +104,8 @@ class Lake:
             return self.catalog.load_table(identifier)
         except NoSuchTableError:
             self._ensure_database(name.database)
-        properties = {**_TABLE_PROPERTIES, "format-version": str(self._settings.format_version)}
+        version = {"format-version": str(self._settings.format_version)}
+        properties = {**_TABLE_PROPERTIES, **version, **(more_properties or {})}
         schema = _schema(shape)
         try:
             return self.catalog.create_table(
@@ -122,11 +126,15 @@ class Lake:
         return self.ensure(self.names.raw(topic), RAW)
 
     def ensure_standardized(self, topic: str) -> Table:
-        """A topic's Standardized table, with a first empty snapshot: a branch needs one to start from."""
-        table = self.ensure(self.names.standardized(topic), STANDARDIZED)
-        if table.current_snapshot() is None:
-            table.append(table.schema().as_arrow().empty_table())
-        return table
+        """A topic's Standardized table."""
+        return with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED))
+
+
+def with_first_snapshot(table: Table) -> Table:
+    """The table, with an empty snapshot if it has none: a branch needs one to start from."""
+    if table.current_snapshot() is None:
+        table.append(table.schema().as_arrow().empty_table())
+    return table
 
 
 def _schema(shape: TableShape) -> Schema:
@@ -135,7 +143,7 @@ def _schema(shape: TableShape) -> Schema:
 
     fields, element_id = [], len(shape.columns)
     for field_id, column in enumerate(shape.columns, start=1):
-        kind = _iceberg_type(column.type)
+        kind = iceberg_type(column.type)
         if column.type is ColumnType.STRINGS:
             element_id += 1
             kind = ListType(element_id=element_id, element=StringType(), element_required=False)
@@ -143,36 +151,45 @@ def _schema(shape: TableShape) -> Schema:
     return Schema(*fields)
 
 
-def _iceberg_type(kind: ColumnType) -> IcebergType:
+def iceberg_type(kind: ColumnType | DataType) -> IcebergType:
+    """The Iceberg type of a column; a list's is made by its caller, because it needs an id of its own."""
     from pyiceberg import types
 
-    plain: dict[ColumnType, IcebergType] = {
+    if isinstance(kind, DataType) and kind.kind is Kind.DECIMAL:
+        return types.DecimalType(kind.precision, kind.scale)
+    plain: dict[str, IcebergType] = {
         ColumnType.BIGINT: types.LongType(),
         ColumnType.DOUBLE: types.DoubleType(),
         ColumnType.BOOLEAN: types.BooleanType(),
         ColumnType.TIMESTAMP: types.TimestamptzType(),
+        Kind.INT: types.IntegerType(),
+        Kind.BIGINT: types.LongType(),
+        Kind.DOUBLE: types.DoubleType(),
+        Kind.BOOLEAN: types.BooleanType(),
+        Kind.DATE: types.DateType(),
+        Kind.TIMESTAMP: types.TimestamptzType(),
     }
-    return plain.get(kind, types.StringType())
+    return plain.get(kind.kind if isinstance(kind, DataType) else kind, types.StringType())
+
+
+def transform_of(partition: PartitionField) -> Transform[Any, Any]:
+    """A partition field's transform as pyiceberg has it."""
+    from pyiceberg.transforms import parse_transform
+
+    argument = "" if partition.argument is None else f"[{partition.argument}]"
+    return parse_transform(f"{partition.transform}{argument}")
 
 
 def _partition_spec(shape: TableShape, schema: Schema) -> PartitionSpec:
     from pyiceberg.partitioning import PartitionField, PartitionSpec
-    from pyiceberg.transforms import DayTransform, IdentityTransform, MonthTransform, Transform
 
-    transforms: dict[str, Transform[Any, Any]] = {
-        "day": DayTransform(),
-        "month": MonthTransform(),
-        "identity": IdentityTransform(),
-    }
     return PartitionSpec(
         *(
             PartitionField(
                 source_id=schema.find_field(partition.column).field_id,
                 field_id=1000 + position,
-                transform=transforms[partition.transform],
-                name=partition.column
-                if partition.transform == "identity"
-                else f"{partition.column}_{partition.transform}",
+                transform=transform_of(partition),
+                name=partition.name,
             )
             for position, partition in enumerate(shape.partitions)
         )

@@ -26,14 +26,21 @@ class CatalogFile:
 
     def locations(self, database: str) -> dict[str, str]:
         """Metadata locations of a database's tables, by table name."""
+        return self._locations(database, "coalesce(iceberg_type, 'TABLE') = 'TABLE'")
+
+    def views(self, database: str) -> frozenset[str]:
+        """Names of a database's views."""
+        return frozenset(self._locations(database, "iceberg_type = 'VIEW'"))
+
+    def _locations(self, database: str, condition: str) -> dict[str, str]:
         if not self._file.is_file():
             return {}
         with closing(sqlite3.connect(f"{self._file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as db:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
                 return {}
             rows = db.execute(
-                "SELECT table_name, metadata_location FROM iceberg_tables"
-                " WHERE catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
+                f"SELECT table_name, metadata_location FROM iceberg_tables WHERE {condition}"  # noqa: S608  our own words
+                " AND catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
                 (self._catalog_name, database),
             )
             return dict(rows.fetchall())

@@ -11,7 +11,7 @@ from lean_ops.lake.duck import connection_to, rows
 from lean_ops.lake.sql_guard import TableReference, referenced_tables
 from lean_ops.lake.table_files import open_table, plan, quoted
 from lean_ops.model.errors import LeanOpsError, WrongUseError
-from lean_ops.model.tables import RAW_SUFFIX
+from lean_ops.model.tables import LATEST_SUFFIX, RAW_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from lean_ops.model.tables import Names
 
 _ZONES: Final = ("raw", "standardized", "curated", "ops")  # short names of the databases, in their order
-LATEST_SUFFIX: Final = "_latest"
 _NEAR_NAMES: Final = 5
 
 
@@ -52,14 +51,9 @@ class QuerySession:
 
     @cached_property
     def _locations(self) -> dict[str, dict[str, str]]:
-        """Metadata files by zone word and table; an Iceberg view of the catalog is no table."""
+        """Metadata files by zone word and table."""
         return {
-            zone: {
-                table: location
-                for table, location in self.catalog.locations(database).items()
-                if not table.endswith(LATEST_SUFFIX)
-            }
-            for zone, database in zip(_ZONES, self.names.databases, strict=True)
+            zone: self.catalog.locations(database) for zone, database in zip(_ZONES, self.names.databases, strict=True)
         }
 
     @cached_property

@@ -35,6 +35,11 @@ class Snapshot:
         """A number of the summary; 0 when it is not there."""
         return int(self.summary.get(key, 0))
 
+    @property
+    def live_rows(self) -> int:
+        """Rows that no delete file has taken out."""
+        return self.count("total-records") - self.count("total-position-deletes")
+
 
 @dataclass(frozen=True, slots=True)
 class TableCheckpoint:
@@ -62,6 +67,11 @@ class History:
     def total_records(self) -> int:
         """Rows of main, deletes not subtracted."""
         return self.snapshots[self.head].count("total-records") if self.head is not None else 0
+
+    @property
+    def live_rows(self) -> int:
+        """Rows of main that no delete file has taken out."""
+        return self.snapshots[self.head].live_rows if self.head is not None else 0
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
         """A snapshot and what came before it, newest first, as far as it is kept."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY, history_of
 from lean_ops.model.errors import TransientError
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
     from lean_ops.lake.catalog import Lake
-    from lean_ops.model.batch import Batch
+    from lean_ops.lake.snapshots import Snapshot
+    from lean_ops.model.batch import Batch, Counts
     from lean_ops.model.tables import TableName
 
 _BRANCH_PREFIX: Final = "lean_ops_stage_"
@@ -37,7 +40,7 @@ class Stage:
     @property
     def spark_table(self) -> str:
         """The branch as Spark writes and reads it."""
-        return f"{self.name.database}.`{self.name.table}`.`branch_{self.branch}`"
+        return f"{CATALOG_NAME}.{self.name.database}.`{self.name.table}`.`branch_{self.branch}`"
 
 
 def commit_properties(batch: Batch) -> dict[str, str]:
@@ -75,6 +78,17 @@ def append_nothing(lake: Lake, stage: Stage, batch: Batch) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """A batch on its branch, balanced and ready to be published; the properties go with that commit."""
+
+    stage: Stage
+    head: int
+    counts: Counts
+    last_ingestion_ts: int | None
+    table_properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class StagedRows:
     """What a branch has added to main: how many rows, up to which of its snapshots."""
 
@@ -84,11 +98,18 @@ class StagedRows:
 
 def count_staged(lake: Lake, stage: Stage) -> StagedRows:
     """What the branch holds now, by its commits' own summaries; MainMovedError if the branch is gone."""
+    snapshots = staged_snapshots(lake, stage)
+    head = snapshots[0].snapshot_id if snapshots else stage.base
+    return StagedRows(head, sum(snapshot.count("added-records") for snapshot in snapshots))
+
+
+def staged_snapshots(lake: Lake, stage: Stage) -> tuple[Snapshot, ...]:
+    """The branch's own snapshots, newest first; MainMovedError if the branch is gone."""
     history = history_of(lake.load(stage.name))
     if stage.branch not in history.refs:
         raise _moved(stage, "the branch is gone: another runner has taken over")
-    head = history.refs[stage.branch]
-    return StagedRows(head, sum(snapshot.count("added-records") for snapshot in history.between(stage.base, head)))
+    chain = history.ancestors(history.refs[stage.branch])
+    return tuple(takewhile(lambda snapshot: snapshot.snapshot_id != stage.base, chain))
 
 
 def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str]) -> None:

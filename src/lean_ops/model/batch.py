@@ -15,6 +15,11 @@ class Zone(StrEnum):
     STANDARDIZED = "standardized"
     CURATED = "curated"
 
+    @property
+    def source(self) -> Zone:
+        """The zone that a batch of this one reads."""
+        return Zone.STANDARDIZED if self is Zone.CURATED else Zone.RAW
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -12,6 +12,7 @@ from lean_ops.model.tables import ENVELOPE_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from lean_ops.model.partitioning import PartitionField
     from lean_ops.model.schema import EnvelopeColumn, PayloadColumn, Schema
 
 
@@ -127,8 +128,13 @@ def _about_table(old: Schema, new: Schema) -> Iterator[Change]:
     if old.zones != new.zones:
         kind = ChangeKind.ZONE_ADDED if new.is_curated else ChangeKind.ZONE_REMOVED
         yield from _differs(kind, ("zones",), old.zones, new.zones)
-    yield from _differs(ChangeKind.LAYOUT, ("partitioning",), old.partitioning, new.partitioning)
+    yield from _differs(ChangeKind.LAYOUT, ("partitioning",), _partitioning(old), _partitioning(new))
     yield from _differs(ChangeKind.LAYOUT, ("table_properties",), old.table_properties, new.table_properties)
+
+
+def _partitioning(schema: Schema) -> tuple[PartitionField, ...] | None:
+    """By meaning, not by spelling; an empty list asks for no partitions, no list leaves it to the pipeline."""
+    return None if schema.partitioning is None else schema.partition_fields
 
 
 def _about_envelope(old: Schema, new: Schema) -> Iterator[Change]:

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lean_ops.model.errors import TerminalError
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from lean_ops.model.batch import Counts, Zone
+    from lean_ops.model.batch import Batch, Counts, Zone
+
+
+class UnbalancedError(TerminalError):
+    """Records without a fate, or with more than one: the batch must not be seen."""
+
+    alert_kind = "UNBALANCED"
+
+    def __init__(self, batch: Batch, counts: Counts, seen: str) -> None:
+        self.counts = counts
+        super().__init__(
+            "the batch does not balance and was not published",
+            where=f"topic {batch.topic!r}, zone {batch.zone}, batch {batch.batch_id}",
+            found=(
+                f"{counts.records_in} records in, {counts.records_out} out, {counts.duplicates} duplicates,"
+                f" {counts.superseded} superseded, {counts.errors} errors; {seen}"
+            ),
+            expected="in = out + duplicates + superseded + errors, and every count confirmed by its witness",
+            remedy="The tables are as they were; `lean-ops history` shows the attempts.",
+        )
 
 
 def ledger_row(

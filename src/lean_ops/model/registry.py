@@ -38,6 +38,7 @@ class RegistryItem:
     last_error: str | None = None
     source_name: str | None = None
     updated_at: str | None = None
+    curated: bool = False
 
     @property
     def processing_enabled(self) -> bool:
@@ -55,12 +56,16 @@ class RegistryItem:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The gate's answer for one topic: open with the schema to use, or shut with the reason."""
+    """The gate's answer for one topic: open with the schema to use, or shut with the reason.
+
+    `curated` says whether the schema leads on from Standardized to Curated.
+    """
 
     open: bool
     reason: str
     schema_version: str = ""
     declared: tuple[str, ...] = ()
+    curated: bool = False
 
 
 NO_SCHEMA: Final = Gate(open=False, reason="no schema deployed")

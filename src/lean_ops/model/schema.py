@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from lean_ops.model.data_type import ALLOWED_TYPES, STRING, DataType, TimeFormat, Value, parse_type
 from lean_ops.model.json_path import json_pointer, parse_json_path
+from lean_ops.model.partitioning import PartitionField, parse_partition
 from lean_ops.model.problem import Problem, SchemaError
 from lean_ops.model.schema_rules import column_problems, schema_problems
 from lean_ops.model.strict_json import Number, read_document, shown
@@ -215,6 +216,11 @@ class Schema(_Part):
     def is_curated(self) -> bool:
         """Whether the topic goes on from Standardized to Curated."""
         return "curated" in self.zones
+
+    @property
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        """What `partitioning` asks for; none if it is empty or, which means another thing, not given."""
+        return tuple(parse_partition(text) for text in self.partitioning or ())
 
     def declared_pointers(self) -> tuple[str, ...]:
         """The JSON pointers that this schema reads, each once, in the file's order."""

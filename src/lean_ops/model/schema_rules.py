@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.model.data_type import ORDERED, STRING, DataType, Kind, TimeFormat, Value, parse_type
 from lean_ops.model.errors import WrongUseError
+from lean_ops.model.layout_rules import layout_problems
 from lean_ops.model.problem import Problem
 from lean_ops.model.strict_json import Number, shown
-from lean_ops.model.tables import BATCH_ID, ENVELOPE, EXTRA, ColumnType
+from lean_ops.model.tables import BATCH_ID, ENVELOPE, EXTRA, FIRST_SEEN, LAST_UPDATED, ColumnType
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ MAX_COLUMNS: Final = 2000
 MAX_PATTERN_CHARACTERS: Final = 1000
 ZONES: Final = (["standardized"], ["standardized", "curated"])
 _COLUMN_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,127}")
-_TYPE_NAMES: Final = {ColumnType.STRING: "STRING", ColumnType.BIGINT: "BIGINT", ColumnType.TIMESTAMP: "TIMESTAMP"}
+_TYPE_NAMES: Final[Mapping[ColumnType | DataType, str]] = {
+    ColumnType.STRING: "STRING",
+    ColumnType.BIGINT: "BIGINT",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
 ENVELOPE_TYPES: Final = {column.name: _TYPE_NAMES[column.type] for column in ENVELOPE}
 # Faults that Java's and Python's regular expressions share. Whatever else Python does not know (\p{L}, (?<name>),
 # [a-z&&[^b]]) may well be right in Java, so it is stored as it is.
@@ -148,6 +153,15 @@ def schema_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _version_column_problems(data.get("version_column"), _object(data, "payload_columns"))
     if isinstance(data.get("zones"), list) and data["zones"] not in ZONES:
         yield Problem(("zones",), "not a way that exists", shown(data["zones"]), " or ".join(map(shown, ZONES)))
+    yield from layout_problems(data, _curated_types(_object(data, "payload_columns")))
+
+
+def _curated_types(columns: Mapping[str, Any]) -> dict[str, DataType | None]:
+    """The types of the columns that Curated may be laid out by; None where the file names no type that exists."""
+    declared = {name: _type_of(column) if isinstance(column, dict) else None for name, column in columns.items()}
+    envelope = {name: parse_type(text) for name, text in ENVELOPE_TYPES.items()}
+    times = dict.fromkeys((FIRST_SEEN, LAST_UPDATED), DataType(Kind.TIMESTAMP))
+    return {**declared, **envelope, **times}
 
 
 def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

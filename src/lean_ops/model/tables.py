@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.model.batch import Zone
+from lean_ops.model.partitioning import PartitionField, Transform
+
+if TYPE_CHECKING:
+    from lean_ops.model.data_type import DataType
 
 
 class ColumnType(StrEnum):
@@ -20,24 +26,11 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `doc` is kept in the table's schema."""
+    """One column, of a type of ours or of one that a schema declares; `doc` is kept in the table's schema."""
 
     name: str
-    type: ColumnType = ColumnType.STRING
+    type: ColumnType | DataType = ColumnType.STRING
     doc: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """One partition field: identity, day or month of a column."""
-
-    column: str
-    transform: str
-
-    @property
-    def name(self) -> str:
-        """The partition field's own name."""
-        return self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class TableShape:
     """What a table looks like when it is made."""
 
     columns: tuple[Column, ...]
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +98,14 @@ class Names:
         """A topic's Curated table."""
         return self._table("iceberg_curated_db", topic)
 
+    def of_zone(self, zone: Zone, topic: str) -> TableName:
+        """A topic's table in a zone."""
+        return {Zone.RAW: self.raw, Zone.STANDARDIZED: self.standardized, Zone.CURATED: self.curated}[zone](topic)
+
+    def latest(self, topic: str) -> TableName:
+        """The view of each key's newest Standardized row."""
+        return self._table("iceberg_standardized_db", f"{topic}{LATEST_SUFFIX}")
+
     @property
     def dlq_errors(self) -> TableName:
         """What ingestion refused."""
@@ -136,6 +137,7 @@ class Names:
 
 
 RAW_SUFFIX: Final = "_staging"
+LATEST_SUFFIX: Final = "_latest"
 
 
 def _columns(text: str) -> tuple[Column, ...]:
@@ -150,9 +152,13 @@ ENVELOPE: Final = _columns(
 ENVELOPE_NAMES: Final = tuple(column.name for column in ENVELOPE)
 EXTRA: Final = "_extra"
 BATCH_ID: Final = "_batch_id"
+SCHEMA_VERSION: Final = "_schema_version"
+FIRST_SEEN: Final = "first_seen_ts"
+LAST_UPDATED: Final = "last_updated_ts"
+CURATED_AUDIT: Final = _columns(f"{FIRST_SEEN}:timestamptz {LAST_UPDATED}:timestamptz {SCHEMA_VERSION} {BATCH_ID}")
 
-_BY_DAY: Final = (Partition("publish_time", "day"),)
-_BY_TOPIC: Final = (Partition("topic_name", "identity"),)
+_BY_DAY: Final = (PartitionField(Transform.DAY, "publish_time"),)
+_BY_TOPIC: Final = (PartitionField(Transform.IDENTITY, "topic_name"),)
 
 RAW: Final = TableShape((*ENVELOPE, Column("json_payload")), _BY_DAY)
 STANDARDIZED: Final = TableShape((*ENVELOPE, Column(EXTRA), Column(BATCH_ID)), _BY_DAY)
@@ -183,7 +189,7 @@ CURATED_ERRORS: Final = TableShape(
 
 def _ops(columns: str, time_column: str) -> TableShape:
     """An operational table: by topic, and by month of its time."""
-    return TableShape(_columns(columns), (*_BY_TOPIC, Partition(time_column, "month")))
+    return TableShape(_columns(columns), (*_BY_TOPIC, PartitionField(Transform.MONTH, time_column)))
 
 
 OPS_TABLES: Final = {

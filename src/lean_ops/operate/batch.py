@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from lean_ops.lake.staging import publish
 from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row
-from lean_ops.model.batch import Batch, Counts, Intent
+from lean_ops.model.batch import Batch, Counts, Intent, Zone
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import ledger_row
 from lean_ops.operate.intent import last_batch_property, open_batch, published_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.snapshots import History
+    from lean_ops.lake.staging import Staged
     from lean_ops.ledger.books import Books
     from lean_ops.model.registry import Gate
     from lean_ops.operate.plan import PlannedBatch
-    from lean_ops.standardize.hop import Staged
     from lean_ops.state.port import Lease, StateStore
 
 
@@ -39,7 +39,7 @@ def no_step(_: str) -> None:
 class BatchRunner:
     """Takes a batch through its steps: intent, stage, balance, publish, ledger, checkpoint.
 
-    `on_step` hears the name of each step once it is done.
+    `on_step` hears the zone and the name of each step once it is done.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class BatchRunner:
         lake: Lake,
         books: Books,
         state: StateStore,
-        hop: Hop,
+        hops: Mapping[Zone, Hop],
         clock: Callable[[], datetime],
         on_step: Callable[[str], None] = no_step,
     ) -> None:
         self._lake = lake
         self._books = books
         self._state = state
-        self._hop = hop
+        self._hops = hops
         self._clock = clock
         self._on_step = on_step
 
@@ -70,18 +70,22 @@ class BatchRunner:
         if intent is None or intent.batch != planned.batch:
             intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
             self._state.save_intent(intent, lease, self._clock())
-            self._on_step("intent stored")
+            self._done(planned.batch, "intent stored")
         return self._book(self._published(intent, repeated, lease), repeated, lease, run_id)
 
     def _published(self, intent: Intent, repeated: bool, lease: Lease) -> Intent:
         """Stage, balance and publish; the intent with its counts, as the commit keeps it."""
-        staged = self._hop.stage(intent, repeated, self._on_step)
-        self._on_step("balanced")
+        batch = intent.batch
+        staged = self._hops[batch.zone].stage(intent, repeated, lambda step: self._done(batch, step))
+        self._done(batch, "balanced")
         self._state.renew(lease, self._clock())
         done = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
         publish(self._lake, staged.stage, staged.head, {**staged.table_properties, **last_batch_property(done)})
-        self._on_step("published")
+        self._done(batch, "published")
         return done
+
+    def _done(self, batch: Batch, step: str) -> None:
+        self._on_step(f"{batch.zone}: {step}")
 
     def is_current(self, planned: PlannedBatch) -> bool:
         """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
@@ -93,7 +97,7 @@ class BatchRunner:
         return begun is None and (checkpoint.to_snapshot if checkpoint else None) == planned.batch.from_snapshot
 
     def _table(self, batch: Batch) -> History | None:
-        return self._lake.file.history(self._lake.names.standardized(batch.topic))
+        return self._lake.file.history(self._lake.names.of_zone(batch.zone, batch.topic))
 
     def _book(self, intent: Intent, resumed: bool, lease: Lease, run_id: str) -> Counts:
         """Everything that follows publication; each row once per batch, however often this is repeated."""
@@ -108,7 +112,7 @@ class BatchRunner:
         snapshots = (batch.from_snapshot, batch.to_snapshot)
         row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
         self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
-        self._on_step("ledger written")
+        self._done(batch, "ledger written")
         attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
         self._books.append_once(
             "job_run_history",
@@ -119,7 +123,7 @@ class BatchRunner:
         alert = error_rate_alert(batch, counts)
         if alert is not None:
             self._books.raise_alert(alert, now, resumed)
-        self._on_step("history written")
+        self._done(batch, "history written")
         self._state.close_batch(intent, lease, self._clock())
-        self._on_step("checkpoint moved")
+        self._done(batch, "checkpoint moved")
         return counts

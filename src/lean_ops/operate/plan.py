@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lean_ops.lake.catalog_file import read_history
@@ -31,23 +31,48 @@ class PlannedBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class HopPlan:
+    """A topic's step into one zone: its batches in order, or why they can't be told.
+
+    A hop that `follows` another also takes what that one is about to publish, so its last batch is known only then.
+    """
+
+    zone: Zone
+    batches: tuple[PlannedBatch, ...] = ()
+    follows: bool = False
+    problem: LeanOpsError | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a run has to look at it."""
+        return bool(self.batches or self.follows or self.problem)
+
+    @property
+    def records(self) -> int:
+        """Records that its batches read, as far as they are known."""
+        return sum(planned.records for planned in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """One topic's part: its batches in order, or why there are none."""
+    """One topic's part: its hops in the order of a record's way, or what waits behind its gate."""
 
     topic: str
     gate: Gate
-    batches: tuple[PlannedBatch, ...] = ()
+    hops: tuple[HopPlan, ...] = ()
     waiting: int = 0
-    problem: LeanOpsError | None = None
+
+    @property
+    def work(self) -> tuple[HopPlan, ...]:
+        """The hops that a run has to take."""
+        return tuple(hop for hop in self.hops if hop.has_work)
 
     @property
     def summary(self) -> str:
         """The plan in a few words."""
-        if self.problem is not None:
-            return f"can't be planned: {self.problem}"
         if not self.gate.open:
             return f"skipped, {self.gate.reason}"
-        return "to do" if self.batches else "nothing new"
+        return "to do" if self.work else "nothing new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +84,7 @@ class RunPlan:
     @property
     def work(self) -> tuple[TopicPlan, ...]:
         """The topics that a run has to touch."""
-        return tuple(plan for plan in self.topics if plan.batches or plan.problem)
+        return tuple(plan for plan in self.topics if plan.work)
 
     @property
     def shut(self) -> tuple[TopicPlan, ...]:
@@ -85,41 +110,46 @@ class Planner:
     def plan(self, topics: Sequence[str] = ()) -> RunPlan:
         """The plan for the given topics, or for all there are."""
         gates = self._gates()
-        raw = self._catalog.raw_locations(self._names)
-        standardized = self._catalog.locations(self._names.standardized_database)
+        locations = self._locations()
         checkpoints = self._checkpoints.checkpoints()
-        known = sorted({*raw, *gates})
+        known = sorted({*locations[Zone.RAW], *gates})
         _refuse_unknown(topics, known)
+
+        def plan_topic(topic: str, gate: Gate) -> TopicPlan:
+            tables = {zone: _Table(self._names, zone, topic, found.get(topic)) for zone, found in locations.items()}
+            stored = {zone: checkpoints.get(pipeline_id(zone, topic)) for zone in (Zone.STANDARDIZED, Zone.CURATED)}
+            return _plan_topic(topic, gate, tables, stored)
+
         return RunPlan(
-            tuple(
-                self._plan_topic(
-                    topic,
-                    gates.get(topic, NO_SCHEMA),
-                    (raw.get(topic), standardized.get(topic)),
-                    checkpoints.get(pipeline_id(Zone.STANDARDIZED, topic)),
-                )
-                for topic in (dict.fromkeys(topics) or known)
-            )
+            tuple(plan_topic(topic, gates.get(topic, NO_SCHEMA)) for topic in (dict.fromkeys(topics) or known))
         )
 
-    def _plan_topic(
-        self, topic: str, gate: Gate, locations: tuple[str | None, str | None], stored: Checkpoint | None
-    ) -> TopicPlan:
-        raw_location, standardized_location = locations
-        if raw_location is None:
-            return TopicPlan(topic, gate)
-        try:
-            raw = read_history(str(self._names.raw(topic)), raw_location)
-            if gate.open and _is_up_to_date(raw, stored):
-                return TopicPlan(topic, gate)
-            standardized = (
-                read_history(str(self._names.standardized(topic)), standardized_location)
-                if standardized_location
-                else None
-            )
-            return _decide(topic, gate, raw, standardized, stored)
-        except LeanOpsError as error:
-            return TopicPlan(topic, gate, problem=error if gate.open else None)
+    def plan_hop(self, topic: str, zone: Zone, gate: Gate) -> HopPlan:
+        """One hop as it stands now; what a hop that follows another is told once that one is done."""
+        tables = {each: _Table(self._names, each, topic, found.get(topic)) for each, found in self._locations().items()}
+        return _plan_hop(topic, zone, gate, tables, self._checkpoints.checkpoint(pipeline_id(zone, topic)))
+
+    def _locations(self) -> dict[Zone, dict[str, str]]:
+        """Metadata files by zone and topic."""
+        return {
+            Zone.RAW: self._catalog.raw_locations(self._names),
+            Zone.STANDARDIZED: self._catalog.locations(self._names.standardized_database),
+            Zone.CURATED: self._catalog.locations(self._names.curated_database),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A topic's table in a zone, which may not be there."""
+
+    names: Names
+    zone: Zone
+    topic: str
+    location: str | None
+
+    def history(self) -> History | None:
+        name = self.names.of_zone(self.zone, self.topic)
+        return read_history(str(name), self.location) if self.location else None
 
 
 def _refuse_unknown(topics: Sequence[str], known: Sequence[str]) -> None:
@@ -133,34 +163,74 @@ def _refuse_unknown(topics: Sequence[str], known: Sequence[str]) -> None:
             )
 
 
-def _is_up_to_date(raw: History, stored: Checkpoint | None) -> bool:
-    """The quick answer, from the checkpoint's cache: RAW has not moved and no batch is open."""
-    if raw.head is None:
-        return True
-    return stored is not None and stored.intent is None and stored.last_snapshot_id == raw.head
-
-
-def _decide(topic: str, gate: Gate, raw: History, standardized: History | None, stored: Checkpoint | None) -> TopicPlan:
-    """The batches that lead from the checkpoint (the table's own word) to RAW's head."""
-    published = standardized.checkpoint() if standardized else None
-    start = published.to_snapshot if published else None
-    if raw.head is None or (not gate.open and start == raw.head):
-        return TopicPlan(topic, gate)
+def _plan_topic(
+    topic: str, gate: Gate, tables: Mapping[Zone, _Table], stored: Mapping[Zone, Checkpoint | None]
+) -> TopicPlan:
     if not gate.open:
-        return TopicPlan(topic, gate, waiting=raw.records_between(start, raw.head))
+        return TopicPlan(topic, gate, waiting=_waiting(tables))
+    hop = _plan_hop(topic, Zone.STANDARDIZED, gate, tables, stored[Zone.STANDARDIZED])
+    if not gate.curated:
+        return TopicPlan(topic, gate, (hop,))
+    curated = _plan_hop(topic, Zone.CURATED, gate, tables, stored[Zone.CURATED])
+    return TopicPlan(topic, gate, (hop, replace(curated, follows=bool(hop.batches))))
+
+
+def _waiting(tables: Mapping[Zone, _Table]) -> int:
+    """Records that RAW keeps behind a shut gate; none if they can't be counted, which is no matter of this run."""
+    try:
+        raw, standardized = tables[Zone.RAW].history(), tables[Zone.STANDARDIZED].history()
+        start = _checkpoint(standardized)
+        if raw is None or raw.head is None or start == raw.head:
+            return 0
+        return raw.records_between(start, raw.head)
+    except LeanOpsError:
+        return 0
+
+
+def _plan_hop(topic: str, zone: Zone, gate: Gate, tables: Mapping[Zone, _Table], stored: Checkpoint | None) -> HopPlan:
+    """The hop's batches; a table that can't be read is the hop's problem, not the run's."""
+    try:
+        source = tables[zone.source].history()
+        if source is None or source.head is None or not _has_data(source, zone) or _is_up_to_date(source.head, stored):
+            return HopPlan(zone)
+        return _decide(topic, zone, gate, source, tables[zone].history(), stored)
+    except LeanOpsError as error:
+        return HopPlan(zone, problem=error)
+
+
+def _has_data(source: History, zone: Zone) -> bool:
+    """A Standardized table is made with its schema; before its first batch there is nothing in it to curate."""
+    return zone is not Zone.CURATED or source.checkpoint() is not None
+
+
+def _is_up_to_date(head: int, stored: Checkpoint | None) -> bool:
+    """The quick answer, from the checkpoint's cache: the source has not moved and no batch is open."""
+    return stored is not None and stored.intent is None and stored.last_snapshot_id == head
+
+
+def _decide(
+    topic: str, zone: Zone, gate: Gate, source: History, table: History | None, stored: Checkpoint | None
+) -> HopPlan:
+    """The batches that lead from the checkpoint (the table's own word) to the source's head."""
+    start, head = _checkpoint(table), source.head
     batches: list[PlannedBatch] = []
-    begun = open_batch(stored, standardized)
+    begun = open_batch(stored, table)
     if begun is not None:
-        batches.append(PlannedBatch(begun.batch, _records(raw, begun), resumes=True))
+        batches.append(PlannedBatch(begun.batch, _records(source, begun), resumes=True))
         start = begun.batch.to_snapshot
-    if start != raw.head:
-        batch = Batch(topic, Zone.STANDARDIZED, start, raw.head, gate.schema_version)
-        batches.append(PlannedBatch(batch, raw.records_between(start, raw.head)))
-    return TopicPlan(topic, gate, tuple(batches), waiting=sum(planned.records for planned in batches))
+    if head is not None and start != head:
+        batch = Batch(topic, zone, start, head, gate.schema_version)
+        batches.append(PlannedBatch(batch, source.records_between(start, head)))
+    return HopPlan(zone, tuple(batches))
 
 
-def _records(raw: History, begun: Intent) -> int:
-    """A published batch knows its records; of another one RAW must still have them."""
+def _checkpoint(table: History | None) -> int | None:
+    published = table.checkpoint() if table else None
+    return published.to_snapshot if published else None
+
+
+def _records(source: History, begun: Intent) -> int:
+    """A published batch knows its records; of another one the source must still have them."""
     if begun.counts is not None:
         return begun.counts.records_in
-    return raw.records_between(begun.batch.from_snapshot, begun.batch.to_snapshot)
+    return source.records_between(begun.batch.from_snapshot, begun.batch.to_snapshot)

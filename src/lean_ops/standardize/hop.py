@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.spark import prepare_for
-from lean_ops.lake.staging import Stage, StagedRows, append_nothing, count_staged, open_stage
+from lean_ops.lake.staging import Stage, Staged, StagedRows, append_nothing, count_staged, open_stage
 from lean_ops.model.batch import Counts
-from lean_ops.model.errors import TerminalError
+from lean_ops.model.ledger import UnbalancedError
 from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
 from lean_ops.standardize.drift import DriftKind, drift_rows, find_drift
+from lean_ops.standardize.latest import make_latest_view
 from lean_ops.standardize.write import Observed, batch_frames, refused_rows, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import datetime
 
     from lean_ops.lake.catalog import Lake
@@ -23,36 +24,6 @@ if TYPE_CHECKING:
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.model.batch import Batch, Intent
     from lean_ops.standardize.flatten import PlaceCounts
-
-
-class UnbalancedError(TerminalError):
-    """Records without a fate, or with more than one: the batch must not be seen."""
-
-    alert_kind = "UNBALANCED"
-
-    def __init__(self, batch: Batch, counts: Counts, observed_in: int) -> None:
-        self.counts = counts
-        super().__init__(
-            "the batch does not balance and was not published",
-            where=f"topic {batch.topic!r}, batch {batch.batch_id}",
-            found=(
-                f"{counts.records_in} records in ({observed_in} seen by the job), {counts.records_out} out,"
-                f" {counts.duplicates} duplicates, {counts.errors} errors"
-            ),
-            expected="in = out + duplicates + errors",
-            remedy="The tables are as they were; `lean-ops history` shows the attempts.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A batch that is ready to be published."""
-
-    stage: Stage
-    head: int
-    counts: Counts
-    last_ingestion_ts: int | None
-    table_properties: Mapping[str, str]
 
 
 class StandardizeHop:
@@ -92,10 +63,19 @@ class StandardizeHop:
         after, held = PayloadColumns.of_schema(table.schema()), kinds_held(table)
         self._log_drift(batch, (before, after), held, observed.places, resumed)
         on_step("drift logged")
+        if records_in and self._latest_is_out_of_date(batch, before, after):
+            columns = [field.name for field in table.schema().fields]
+            make_latest_view(self._sessions.mine(), self._lake.names, batch.topic, columns)
+            on_step("view made")
         staged = count_staged(self._lake, stage)
         counts = self._balanced(batch, staged, observed, records_in)
         properties = kinds_property(held, observed.places, after)
         return Staged(stage, staged.head, counts, observed.last_ingestion_ts, properties)
+
+    def _latest_is_out_of_date(self, batch: Batch, before: PayloadColumns, after: PayloadColumns) -> bool:
+        """Whether the view is missing, or lacks columns that this batch (whichever try of it) has brought."""
+        view = self._lake.names.latest(batch.topic)
+        return before.all_names != after.all_names or view.table not in self._lake.file.views(view.database)
 
     def _write(
         self, intent: Intent, stage: Stage, records_in: int, resumed: bool, on_step: Callable[[str], None]
@@ -143,7 +123,7 @@ class StandardizeHop:
             errors=self._errors_of(batch) if observed.errors else 0,
         )
         if not counts.balanced or observed.records_in != records_in:
-            raise UnbalancedError(batch, counts, observed.records_in)
+            raise UnbalancedError(batch, counts, f"the job saw {observed.records_in} records")
         return counts
 
     def _log_drift(

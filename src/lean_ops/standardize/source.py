@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from lean_ops.lake.catalog import CATALOG_NAME
+from lean_ops.lake.ranges import files_of_range, iceberg_reader, read_range, spark_name
 from lean_ops.standardize.first_copy import MESSAGE, with_row_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.batch import Batch
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_DAY_RANGES: Final = 32
 _MAX_OPEN_DAYS: Final = 100
-_MIN_SPLIT: Final = 4 * 1024 * 1024
-# Iceberg counts a small file as 4 MB of work, so that a hundred tiny files would be a hundred tasks.
-_FILE_OPEN_COST: Final = 128 * 1024
-_MAX_SPLIT: Final = 128 * 1024 * 1024
 _EPOCH: Final = date(1970, 1, 1)
 
 
@@ -61,40 +57,15 @@ def _midnight(day: int) -> datetime:
 
 def range_files(lake: Lake, batch: Batch) -> RangeFiles:
     """The files of a batch's RAW range; only metadata is read."""
-    table = lake.load(lake.names.raw(batch.topic))
-    if batch.from_snapshot is None:
-        tasks = table.scan(snapshot_id=batch.to_snapshot).plan_files()
-    else:
-        tasks = table.incremental_append_scan(
-            from_snapshot_id_exclusive=batch.from_snapshot, to_snapshot_id_inclusive=batch.to_snapshot
-        ).plan_files()
-    files = [task.file for task in tasks]
+    files = files_of_range(lake, batch)
     return RangeFiles(
         tuple(sorted({file.partition[0] for file in files})), sum(file.file_size_in_bytes for file in files)
     )
 
 
 def read_raw(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> DataFrame:
-    """The RAW rows of a batch with their addresses, split so that every core has work."""
-    cores = spark.sparkContext.defaultParallelism
-    split = max(_MIN_SPLIT, min(_MAX_SPLIT, files.size // (2 * cores) + 1))
-    reader = _reader(spark).option("split-size", str(split))
-    if batch.from_snapshot is None:
-        reader = reader.option("versionAsOf", str(batch.to_snapshot))
-    else:
-        reader = reader.option("start-snapshot-id", str(batch.from_snapshot)).option(
-            "end-snapshot-id", str(batch.to_snapshot)
-        )
-    return with_row_address(reader.load(spark_name(lake.names.raw(batch.topic))))
-
-
-def _reader(spark: SparkSession) -> DataFrameReader:
-    return spark.read.format("iceberg").option("file-open-cost", str(_FILE_OPEN_COST))
-
-
-def spark_name(name: TableName) -> str:
-    """A table as Spark addresses it."""
-    return f"{CATALOG_NAME}.{name.database}.`{name.table}`"
+    """The RAW rows of a batch with their addresses."""
+    return with_row_address(read_range(spark, lake, batch, files.size))
 
 
 def within(column: str, intervals: Iterable[tuple[datetime, datetime]]) -> Column:
@@ -125,7 +96,7 @@ def earlier_messages(spark: SparkSession, lake: Lake, batch: Batch, files: Range
     rows = {name: _rows_near(lake, name, batch, files) for name in (standardized, parse_errors)}
     found: list[DataFrame] = []
     if rows[standardized]:
-        found.append(_reader(spark).load(spark_name(standardized)).where(days).select(*MESSAGE))
+        found.append(iceberg_reader(spark).load(spark_name(standardized)).where(days).select(*MESSAGE))
     if rows[parse_errors]:
         refused = refused_messages(spark, lake, batch).where(F.col("batch_id") != batch.batch_id)
         found.append(refused.where(days).select(*MESSAGE))
@@ -135,7 +106,7 @@ def earlier_messages(spark: SparkSession, lake: Lake, batch: Batch, files: Range
 
 def refused_messages(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame:
     """The topic's rows in parse_errors."""
-    return _reader(spark).load(spark_name(lake.names.parse_errors)).where(F.col("topic_name") == batch.topic)
+    return iceberg_reader(spark).load(spark_name(lake.names.parse_errors)).where(F.col("topic_name") == batch.topic)
 
 
 def _rows_near(lake: Lake, name: TableName, batch: Batch, files: RangeFiles) -> int:

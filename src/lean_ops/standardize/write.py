@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from lean_ops.lake.catalog import CATALOG_NAME
+from lean_ops.lake.error_rows import completed
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
 from lean_ops.standardize.first_copy import MESSAGE, first_copies
@@ -109,10 +109,10 @@ def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Ob
         F.count(ERROR_TYPE).alias("errors"),
         F.sum(F.octet_length(REFUSED_PAYLOAD)).alias("error_bytes"),
         F.collect_list(PLACES).alias("places"),
-        F.collect_list(F.when(F.col(CARRIED), _carried_columns())).alias("refused"),
+        F.collect_list(F.when(F.col(CARRIED), F.struct(*_error_columns()))).alias("refused"),
     )
     rows = flat.where(F.col(ERROR_TYPE).isNull()).select(*_table_columns(frames.batch, columns))
-    writer = rows.writeTo(f"{CATALOG_NAME}.{stage.spark_table}")
+    writer = rows.writeTo(stage.spark_table)
     for key, value in commit_properties(frames.batch).items():
         writer = writer.option(f"snapshot-property.{key}", value)
     if frames.files.few_days:
@@ -146,66 +146,36 @@ def _observed(seen: dict[str, Any], flattened: dict[str, Any]) -> Observed:
     )
 
 
-def _carried_columns() -> Column:
-    """A refused row as it travels with the counts; its time in microseconds, which no time zone can bend."""
-    return F.struct(
+def _error_columns() -> list[Column]:
+    """A refused row as it leaves the job."""
+    return [
         *(F.col(name) for name in ("message_id", "idempotency_key", "topic_name", "ingestion_ts")),
         F.unix_micros("publish_time").alias("publish_time"),
         F.col(REFUSED_PAYLOAD).alias("raw_payload"),
         F.col(ERROR_TYPE).alias("error_type"),
         F.col(ERROR_MESSAGE).alias("error_message"),
-    )
+    ]
 
 
 def refused_rows(
     spark: SparkSession, frames: BatchFrames, stage: Stage, observed: Observed, now: datetime
 ) -> Iterator[pa.Table]:
     """The batch's parse_errors rows, in parts that fit in memory."""
-    if observed.carries_all_errors:
-        yield _carried_rows(frames.batch, observed, now)
-    else:
-        yield from _rows_of_error_job(spark, frames, stage, observed, now)
-
-
-def _carried_rows(batch: Batch, observed: Observed, now: datetime) -> pa.Table:
     import pyarrow as pa
 
-    processed = round(now.timestamp() * 1_000_000)
-    more = {"processed_ts": processed, "batch_id": batch.batch_id, "replay_status": "NEW", "replay_id": None}
-    table = pa.Table.from_pylist([{**row, **more} for row in observed.refused])
-    for name in ("publish_time", "processed_ts"):
-        times = table.column(name).cast(pa.timestamp("us", "UTC"))
-        table = table.set_column(table.schema.get_field_index(name), name, times)
-    return table.select([column.name for column in PARSE_ERRORS.columns])
+    carried = observed.carries_all_errors
+    parts = [pa.Table.from_pylist(observed.refused)] if carried else _error_job(spark, frames, stage, observed)
+    return (completed(rows, PARSE_ERRORS, frames.batch, now) for rows in parts)
 
 
-def _rows_of_error_job(
-    spark: SparkSession, frames: BatchFrames, stage: Stage, observed: Observed, now: datetime
-) -> Iterator[pa.Table]:
+def _error_job(spark: SparkSession, frames: BatchFrames, stage: Stage, observed: Observed) -> Iterator[pa.Table]:
     """The refused are the first copies that the branch does not have; only those are parsed a second time."""
     batch, days = frames.batch, within("publish_time", frames.files.publish_times())
-    staged = spark.table(f"{CATALOG_NAME}.{stage.spark_table}").where(F.col(BATCH_ID) == batch.batch_id).where(days)
+    staged = spark.table(stage.spark_table).where(F.col(BATCH_ID) == batch.batch_id).where(days)
     first = frames.first_copies(frames.raw)
     missing = first.select(*MESSAGE).join(staged.select(*MESSAGE), on=list(MESSAGE), how="left_anti")
     candidates = first.join(F.broadcast(missing), on=list(MESSAGE), how="left_semi")
-    refused = flatten(candidates, {}).where(F.col(ERROR_TYPE).isNotNull()).select(*_error_columns(batch, now))
+    refused = flatten(candidates, {}).where(F.col(ERROR_TYPE).isNotNull()).select(*_error_columns())
     slices = observed.error_bytes // _ERROR_SLICE_BYTES + 1
     for part in range(slices):
         yield refused.where(F.pmod(F.xxhash64("message_id"), F.lit(slices)) == part).toArrow()
-
-
-def _error_columns(batch: Batch, now: datetime) -> list[Any]:
-    return [
-        "message_id",
-        "idempotency_key",
-        "topic_name",
-        F.col(REFUSED_PAYLOAD).alias("raw_payload"),
-        F.col(ERROR_TYPE).alias("error_type"),
-        F.col(ERROR_MESSAGE).alias("error_message"),
-        "publish_time",
-        "ingestion_ts",
-        F.timestamp_micros(F.lit(round(now.timestamp() * 1_000_000))).alias("processed_ts"),
-        F.lit(batch.batch_id).alias("batch_id"),
-        F.lit("NEW").alias("replay_status"),
-        F.lit(None).cast("string").alias("replay_id"),
-    ]

@@ -29,8 +29,8 @@ CREATE TABLE IF NOT EXISTS locks (
     topic_name TEXT PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL, expires_at TEXT);
 CREATE TABLE IF NOT EXISTS schema_registry (
     topic_name TEXT PRIMARY KEY, processing_enabled INTEGER NOT NULL, status TEXT NOT NULL, flow TEXT NOT NULL,
-    flow_reason TEXT, schema_version TEXT, schema_path TEXT, error_path TEXT, last_error TEXT,
-    source_name TEXT, updated_at TEXT);
+    flow_reason TEXT, schema_version TEXT, curated INTEGER NOT NULL DEFAULT 0, schema_path TEXT, error_path TEXT,
+    last_error TEXT, source_name TEXT, updated_at TEXT);
 """
 _BUSY_SECONDS = 30
 _ITEM_COLUMNS = tuple(field.name for field in fields(RegistryItem))
@@ -183,6 +183,7 @@ class SqliteStateStore:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
             connection.executescript(_SCHEMA)
+            _add_missing_columns(connection)
             self._local.connection = connection
         return connection
 
@@ -213,6 +214,17 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
+def _add_missing_columns(connection: sqlite3.Connection) -> None:
+    """A store that an earlier release made gets the columns that came since."""
+    known = {row["name"] for row in connection.execute("PRAGMA table_info(schema_registry)")}
+    if "curated" not in known:
+        try:
+            connection.execute("ALTER TABLE schema_registry ADD COLUMN curated INTEGER NOT NULL DEFAULT 0")
+        except sqlite3.OperationalError as error:
+            if "duplicate column" not in str(error):  # otherwise another process was faster
+                raise
+
+
 def _utc_text(time: datetime) -> str:
     """A time as text that sorts as the time does, whatever zone it came in."""
     return time.astimezone(UTC).isoformat()
@@ -230,7 +242,8 @@ def _put(db: sqlite3.Connection, item: RegistryItem) -> None:
 
 def _item(row: sqlite3.Row) -> RegistryItem:
     values = {name: row[name] for name in _ITEM_COLUMNS}
-    return RegistryItem(**{**values, "status": Status(values["status"]), "flow": Flow(values["flow"])})
+    typed = {"status": Status(values["status"]), "flow": Flow(values["flow"]), "curated": bool(values["curated"])}
+    return RegistryItem(**{**values, **typed})
 
 
 def _checkpoint(row: sqlite3.Row) -> Checkpoint:

@@ -83,6 +83,17 @@ def test_another_spelling_of_the_same_is_no_change(old: dict[str, Any], new: dic
     assert change_of_column(old, new) == []
 
 
+def test_another_spelling_of_the_layout_is_no_change() -> None:
+    old = schema_of(partitioning=["bucket(16,idempotency_key)", " message_id"], table_properties={"write.a": "b"})
+    new = schema_of(partitioning=["bucket( 16, idempotency_key )", "message_id"], table_properties={"write.a": "b"})
+    assert compare(old, new) == ()
+
+
+def test_a_changed_layout_is_shown_in_its_usual_spelling() -> None:
+    (change,) = compare(schema_of(), schema_of(partitioning=["bucket(16,message_id)", "day( publish_time )"]))
+    assert str(change) == "$.partitioning: table layout changed (none -> bucket(16, message_id), day(publish_time))"
+
+
 def test_rules_are_compared_through_a_widened_type() -> None:
     assert change_of_column(
         {"type": "INT", "min": 2, "enum": [3]}, {"type": "BIGINT", "min": 1, "enum": [3, 2**40]}
@@ -96,7 +107,11 @@ def test_rules_are_compared_through_a_widened_type() -> None:
 FILE_CHANGES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({}, {"description": "d"}, "DESCRIPTION", "COMPATIBLE"),
     ({}, {"partitioning": ["day(t)"]}, "LAYOUT", "COMPATIBLE"),
-    ({}, {"table_properties": {"a": "b"}}, "LAYOUT", "COMPATIBLE"),
+    ({}, {"partitioning": []}, "LAYOUT", "COMPATIBLE"),
+    ({"partitioning": ["day(t)"]}, {}, "LAYOUT", "COMPATIBLE"),
+    ({"partitioning": ["day(t)"]}, {"partitioning": ["month(t)"]}, "LAYOUT", "COMPATIBLE"),
+    ({}, {"table_properties": {"write.a": "b"}}, "LAYOUT", "COMPATIBLE"),
+    ({"table_properties": {"write.a": "b"}}, {"table_properties": {"write.a": "c"}}, "LAYOUT", "COMPATIBLE"),
     ({"zones": ["standardized"]}, {}, "ZONE_ADDED", "ENHANCEMENT"),
     ({}, {"zones": ["standardized"]}, "ZONE_REMOVED", "BREAKING"),
     ({}, {"version_column": "t"}, "VERSION_COLUMN_CHANGED", "BREAKING"),

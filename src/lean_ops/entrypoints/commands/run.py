@@ -18,7 +18,8 @@ from lean_ops.model.topic import parse_topic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lean_ops.operate.plan import RunPlan
+    from lean_ops.model.batch import Counts
+    from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan
     from lean_ops.operate.run import TopicOutcome
 
 _DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
@@ -87,22 +88,38 @@ def _show_plan(call: App, plan: RunPlan) -> None:
 
 def plan_rows(plan: RunPlan) -> list[dict[str, Any]]:
     """The plan as rows: one per batch, and one for each topic without any."""
-    rows: list[dict[str, Any]] = []
-    for topic in plan.topics:
-        base = {"topic": topic.topic, "plan": topic.summary, "records": topic.waiting}
-        rows += [
-            {
-                **base,
-                "plan": "resume" if planned.resumes else "process",
-                "zone": str(planned.batch.zone),
-                "records": planned.records,
-                "from_snapshot": None if planned.batch.from_snapshot is None else str(planned.batch.from_snapshot),
-                "to_snapshot": str(planned.batch.to_snapshot),
-                "batch_id": planned.batch.batch_id,
-            }
-            for planned in topic.batches
-        ] or [{**base, "zone": None, "from_snapshot": None, "to_snapshot": None, "batch_id": None}]
+    return [
+        {"topic": topic.topic, **row}
+        for topic in plan.topics
+        for row in ([row for hop in topic.hops for row in _hop_rows(hop)] or [_no_batch(topic.summary, topic.waiting)])
+    ]
+
+
+def _hop_rows(hop: HopPlan) -> list[dict[str, Any]]:
+    """A hop's batches, what can't be told before the hop ahead of it is done, and what is wrong."""
+    rows = [_batch_row(planned) for planned in hop.batches]
+    if hop.follows:
+        rows.append(_no_batch("process what the hop before brings", None, str(hop.zone)))
+    if hop.problem is not None:
+        rows.append(_no_batch(f"can't be planned: {hop.problem}", None, str(hop.zone)))
     return rows
+
+
+def _batch_row(planned: PlannedBatch) -> dict[str, Any]:
+    batch = planned.batch
+    return {
+        "plan": "resume" if planned.resumes else "process",
+        "records": planned.records,
+        "zone": str(batch.zone),
+        "from_snapshot": None if batch.from_snapshot is None else str(batch.from_snapshot),
+        "to_snapshot": str(batch.to_snapshot),
+        "batch_id": batch.batch_id,
+    }
+
+
+def _no_batch(words: str, records: int | None, zone: str | None = None) -> dict[str, Any]:
+    nothing = dict.fromkeys(("from_snapshot", "to_snapshot", "batch_id"))
+    return {"plan": words, "records": records, "zone": zone, **nothing}
 
 
 def _nothing_new(call: App, plan: RunPlan) -> None:
@@ -157,10 +174,30 @@ def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
 
 def outcome_line(outcome: TopicOutcome) -> str:
     """A topic's outcome in a line."""
-    if outcome.status != "SUCCEEDED":
-        return f"{outcome.topic}: {outcome.status.lower()}: {outcome.reason}"
-    total = [batch.counts for batch in outcome.batches]
+    books = "; ".join(
+        words
+        for zone, of in (("standardized", _standardized_words), ("curated", _curated_words))
+        if (words := of([batch.counts for batch in outcome.batches if batch.zone == zone]))
+    )
+    if outcome.status == "SUCCEEDED":
+        return f"{outcome.topic}: {books or 'nothing new'}"
+    return f"{outcome.topic}: {outcome.status.lower()}: {outcome.reason}" + (f" (done: {books})" if books else "")
+
+
+def _standardized_words(counts: Sequence[Counts]) -> str:
+    if not counts:
+        return ""
     return (
-        f"{outcome.topic}: {sum(c.records_in for c in total)} in = {sum(c.records_out for c in total)} standardized"
-        f" + {sum(c.duplicates for c in total)} duplicates + {sum(c.errors for c in total)} errors"
+        f"{sum(c.records_in for c in counts)} in = {sum(c.records_out for c in counts)} standardized"
+        f" + {sum(c.duplicates for c in counts)} duplicates + {sum(c.errors for c in counts)} errors"
+    )
+
+
+def _curated_words(counts: Sequence[Counts]) -> str:
+    if not counts:
+        return ""
+    return (
+        f"{sum(c.records_in for c in counts)} in = {sum(c.inserted for c in counts)} new"
+        f" + {sum(c.updated for c in counts)} updated + {sum(c.superseded for c in counts)} superseded"
+        f" + {sum(c.errors for c in counts)} errors in curated"
     )

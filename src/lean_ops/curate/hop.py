@@ -1,0 +1,154 @@
+"""Standardized to Curated: one batch merged on a branch, its errors written, its books balanced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.curate.merge import Observed, judged_rows, merge_rows, refused_rows
+from lean_ops.curate.rows import Judgement
+from lean_ops.lake.snapshots import History, history_of
+from lean_ops.lake.spark import prepare_for
+from lean_ops.lake.staging import Stage, Staged, append_nothing, open_stage, staged_snapshots
+from lean_ops.model.batch import Counts
+from lean_ops.model.errors import TerminalError
+from lean_ops.model.ledger import UnbalancedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from lean_ops.curate.protect import PiiKey
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.schema_tables import SchemaTables
+    from lean_ops.lake.shared import SharedTables
+    from lean_ops.lake.snapshots import Snapshot
+    from lean_ops.lake.spark import SparkSessions
+    from lean_ops.model.batch import Batch, Intent
+    from lean_ops.model.schema import Schema
+
+_MERGED: Final = "spark.merge-into.num-target-rows-"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What the branch's commit says: rows that are new, rows that replaced one, rows of its files, rows in all."""
+
+    head: int
+    inserted: int
+    updated: int
+    added_records: int
+    live_rows: int
+
+
+class CurateHop:
+    """Stages batches of any topic; each thread works in its own Spark session.
+
+    `schema_of` finds the schema of a topic by its version: a batch keeps the schema that it began with.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        shared: SharedTables,
+        sessions: SparkSessions,
+        tables: SchemaTables,
+        schema_of: Callable[[str, str], Schema],
+        key: PiiKey | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._lake = lake
+        self._shared = shared
+        self._sessions = sessions
+        self._schema_of = schema_of
+        self._tables = tables
+        self._key = key
+        self._clock = clock
+
+    def stage(self, intent: Intent, resumed: bool, on_step: Callable[[str], None]) -> Staged:
+        """Merge the batch on its branch and write its errors; UnbalancedError if the books do not balance.
+
+        A batch that is tried again (`resumed`) finds the errors that an earlier try has already written for good.
+        """
+        batch = intent.batch
+        judgement = Judgement(batch, self._schema_of(batch.topic, batch.schema_version), self._key, self._clock())
+        before = history_of(self._tables.ensure_curated(judgement.schema))
+        standardized = history_of(self._lake.load(self._lake.names.standardized(batch.topic)))
+        records_in = standardized.records_between(batch.from_snapshot, batch.to_snapshot)
+        stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)
+        if records_in:
+            observed = self._merge(judgement, stage, (records_in, before.live_rows), resumed, on_step)
+            merged = self._merged(stage, _told)
+        else:
+            append_nothing(self._lake, stage, batch)
+            observed, merged = Observed(), self._merged(stage, _nothing)
+        counts = self._balanced(batch, before, merged, observed, records_in)
+        return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {})
+
+    def _merge(
+        self,
+        judgement: Judgement,
+        stage: Stage,
+        sizes: tuple[int, int],
+        resumed: bool,
+        on_step: Callable[[str], None],
+    ) -> Observed:
+        batch, spark = judgement.batch, self._sessions.mine()
+        prepare_for(spark, sum(sizes))
+        rows = judged_rows(spark, self._lake, judgement)
+        observed = merge_rows(spark, rows, stage, judgement)
+        on_step("rows merged")
+        if observed.errors and not (resumed and self._errors_of(batch)):
+            self._shared.append(self._lake.names.curated_errors, refused_rows(rows, observed, judgement))
+            on_step("errors written")
+        return observed
+
+    def _errors_of(self, batch: Batch) -> int:
+        return self._shared.rows_of_batch(self._lake.names.curated_errors, batch.topic, batch.batch_id)
+
+    def _merged(self, stage: Stage, told: Callable[[Stage, Snapshot, str], int]) -> Merged:
+        """What the branch's one commit did."""
+        (snapshot,) = staged_snapshots(self._lake, stage)
+        inserted, updated = told(stage, snapshot, "inserted"), told(stage, snapshot, "updated")
+        return Merged(snapshot.snapshot_id, inserted, updated, snapshot.count("added-records"), snapshot.live_rows)
+
+    def _balanced(self, batch: Batch, before: History, merged: Merged, observed: Observed, records_in: int) -> Counts:
+        """The books, each number held against a witness: summaries, the job, the error table and the files' rows."""
+        errors = self._errors_of(batch) if observed.errors else 0
+        good = observed.records_in - observed.errors
+        out = merged.inserted + merged.updated
+        counts = Counts(records_in, merged.inserted, merged.updated, superseded=good - out, errors=errors)
+        confirmed = (
+            counts.balanced
+            and observed.records_in == records_in
+            and out <= observed.keys <= good
+            and merged.added_records == out
+            and merged.live_rows - before.live_rows == merged.inserted
+        )
+        if not confirmed:
+            raise UnbalancedError(batch, counts, _seen(observed, merged, before))
+        return counts
+
+
+def _nothing(_: Stage, __: Snapshot, ___: str) -> int:
+    """An append of nothing merges nothing."""
+    return 0
+
+
+def _told(stage: Stage, snapshot: Snapshot, what: str) -> int:
+    """What the merge's commit says of itself; TerminalError if it does not."""
+    if _MERGED + what not in snapshot.summary:
+        raise TerminalError(
+            "the commit of the merge does not say what it did",
+            where=f"{stage.name}, snapshot {snapshot.snapshot_id}",
+            expected=f"{_MERGED + what!r} in its summary",
+            remedy="Use the Spark and Iceberg versions that lean-ops is locked to; `lean-ops doctor` names them.",
+        )
+    return snapshot.count(_MERGED + what)
+
+
+def _seen(observed: Observed, merged: Merged, before: History) -> str:
+    return (
+        f"the job saw {observed.records_in} records, {observed.errors} errors and {observed.keys} keys; the merge wrote"
+        f" {merged.added_records} rows, and the table went from {before.live_rows} to {merged.live_rows}"
+    )

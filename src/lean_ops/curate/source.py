@@ -1,0 +1,59 @@
+"""Where a schema's columns come from: the Standardized column that holds each JSON path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from lean_ops.lake.ranges import files_of_range, read_range
+from lean_ops.model.envelope import ENVELOPE_SOURCES
+from lean_ops.model.tables import ENVELOPE_NAMES, EXTRA
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema as TableSchema
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.model.batch import Batch
+    from lean_ops.model.schema import PayloadColumn, Schema
+
+# What the envelope took out of a payload's metadata has no column of its own any more.
+_TAKEN_BY_ENVELOPE: Final = {
+    pointer: name
+    for name, pointers in ENVELOPE_SOURCES.items()
+    for pointer in pointers
+    if pointer.startswith("/_metadata/")
+}
+
+
+def read_standardized(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame:
+    """The Standardized rows of a batch."""
+    return read_range(spark, lake, batch, sum(file.file_size_in_bytes for file in files_of_range(lake, batch)))
+
+
+def source_columns(schema: Schema, standardized: TableSchema) -> dict[str, Column]:
+    """Each payload column's text, found by the JSON pointer that Standardized columns have as their doc."""
+    names = {field.name for field in standardized.fields}
+    by_pointer = {field.doc: field.name for field in standardized.fields if field.doc and field.doc.startswith("/")}
+    return {name: _source(name, column, names, by_pointer) for name, column in schema.payload_columns.items()}
+
+
+def _source(name: str, column: PayloadColumn, names: set[str], by_pointer: dict[str, str]) -> Column:
+    if column.pointer is None:
+        return F.col(name) if name in names - {EXTRA, *ENVELOPE_NAMES} else _nothing()
+    if column.pointer not in by_pointer:
+        source = _beyond_the_column_limit(column.pointer)
+    else:
+        source = F.col(by_pointer[column.pointer])
+    taken_by = _TAKEN_BY_ENVELOPE.get(column.pointer)
+    return source if taken_by is None else F.coalesce(source, F.col(taken_by))
+
+
+def _beyond_the_column_limit(pointer: str) -> Column:
+    """A leaf that found no room has its text in `_extra`, under its pointer; NULL if it never came."""
+    return F.from_json(EXTRA, "map<string,string>").getItem(pointer)
+
+
+def _nothing() -> Column:
+    return F.lit(None).cast("string")

@@ -1,0 +1,131 @@
+"""The tables that a topic's schema asks for: made with it, and brought up to date when it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lean_ops.lake.catalog import iceberg_type, transform_of, with_first_snapshot
+from lean_ops.model.errors import TerminalError
+from lean_ops.model.partitioning import PartitionField, Transform
+from lean_ops.model.problem import Problem
+from lean_ops.model.tables import CURATED_AUDIT, ENVELOPE, Column, TableShape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.table import Table
+
+    from lean_ops.lake.catalog import Lake
+    from lean_ops.model.schema import Schema
+
+# A correction marks the old row's position as deleted and adds the new one; nothing else is rewritten (ADR 0014).
+_PROPERTIES: Final = {
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    # The rows come out of the join where they are to be written: another shuffle would only move them about.
+    "write.merge.distribution-mode": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTables:
+    """Makes and evolves the zone tables of topics; a new Curated table has `buckets` by key (0: no partitions)."""
+
+    lake: Lake
+    buckets: int
+
+    def problems(self, schema: Schema) -> Iterator[Problem]:
+        """Why the tables that are there can't become what the schema asks for."""
+        name = self.lake.names.curated(schema.table_name)
+        if schema.is_curated and self.lake.exists(name):
+            for column, found in _in_the_way(self.lake.load(name), curated_shape(schema, self.buckets)):
+                message = f"{name} has a column of this name and another type"
+                yield Problem(("payload_columns", column.name, "type"), message, str(column.type), found)
+
+    def ensure(self, schema: Schema) -> None:
+        """Every table of the schema's zones."""
+        self.lake.ensure_standardized(schema.table_name)
+        if schema.is_curated:
+            self.ensure_curated(schema)
+
+    def ensure_curated(self, schema: Schema) -> Table:
+        """The Curated table as the schema wants it: its columns, types, layout and properties."""
+        name, shape = self.lake.names.curated(schema.table_name), curated_shape(schema, self.buckets)
+        properties = {**_PROPERTIES, **(schema.table_properties or {})}
+        table = with_first_snapshot(self.lake.ensure(name, shape, properties))
+        _evolve_columns(table, shape)
+        if schema.partitioning is not None:
+            _evolve_partitions(table, shape)
+        if not (schema.table_properties or {}).items() <= table.properties.items():
+            with table.transaction() as transaction:
+                transaction.set_properties(dict(schema.table_properties or {}))
+        return table
+
+
+def curated_shape(schema: Schema, buckets: int) -> TableShape:
+    """The columns that a schema asks for, and its partitioning: its own, else by key into `buckets`."""
+    payload = (Column(name, column.type, column.description) for name, column in schema.payload_columns.items())
+    return TableShape((*ENVELOPE, *payload, *CURATED_AUDIT), _partitions(schema, buckets))
+
+
+def _partitions(schema: Schema, buckets: int) -> tuple[PartitionField, ...]:
+    if schema.partitioning is not None:
+        return schema.partition_fields
+    return (PartitionField(Transform.BUCKET, "idempotency_key", buckets),) if buckets else ()
+
+
+def _in_the_way(table: Table, shape: TableShape) -> Iterator[tuple[Column, str]]:
+    """Columns that the table has with a type that Iceberg can't widen to the wanted one, and that type."""
+    from pyiceberg.exceptions import ResolveError
+    from pyiceberg.schema import promote
+
+    has = {field.name: field.field_type for field in table.schema().fields}
+    for column in shape.columns:
+        wanted = iceberg_type(column.type)
+        try:
+            if column.name in has and has[column.name] != wanted:
+                promote(has[column.name], wanted)
+        except ResolveError:
+            yield column, str(has[column.name])
+
+
+def _evolve_columns(table: Table, shape: TableShape) -> None:
+    """Add what is missing and widen what became wider, in one commit; none if nothing changed."""
+    for column, found in _in_the_way(table, shape):
+        raise TerminalError(
+            "the table's column has another type than the schema says",
+            where=f"{'.'.join(table.name())}, column {column.name!r}",
+            found=found,
+            expected=str(column.type),
+            remedy="The table was altered by hand: give the column its type back, or rebuild the topic.",
+        )
+    has = {field.name: (field.field_type, field.doc) for field in table.schema().fields}
+    changed = [column for column in shape.columns if has.get(column.name) != (iceberg_type(column.type), column.doc)]
+    if not changed:
+        return
+    with table.update_schema() as update:
+        for column in changed:
+            change = update.update_column if column.name in has else update.add_column
+            change(column.name, iceberg_type(column.type), doc=column.doc)
+
+
+def _evolve_partitions(table: Table, shape: TableShape) -> None:
+    """New data is laid out anew; what is written stays as it is, which Iceberg reads as well."""
+    wanted = {(partition.column, str(transform_of(partition))): partition for partition in shape.partitions}
+    present = dict(_partition_fields(table))
+    if wanted.keys() == present.keys():
+        return
+    with table.update_spec() as update:
+        for key, name in present.items():
+            if key not in wanted:
+                update.remove_field(name)
+        for key, partition in wanted.items():
+            if key not in present:
+                update.add_field(partition.column, transform_of(partition), partition.name)
+
+
+def _partition_fields(table: Table) -> Iterator[tuple[tuple[str, str], str]]:
+    for field in table.spec().fields:
+        yield (table.schema().find_field(field.source_id).name, str(field.transform)), field.name

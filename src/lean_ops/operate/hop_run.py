@@ -1,0 +1,191 @@
+"""One hop of a topic: its batches one after another, and what is recorded when they fail or have to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from lean_ops.lake.spark import SparkStartError
+from lean_ops.ledger.books import Alert, Attempt, RunStatus, history_row
+from lean_ops.model.batch import Counts, Zone, pipeline_id
+from lean_ops.model.errors import LeanOpsError
+from lean_ops.state.errors import LostLeaseError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from lean_ops.ledger.books import Books
+    from lean_ops.model.registry import Gate
+    from lean_ops.operate.batch import BatchRunner
+    from lean_ops.operate.leases import LeaseKeeper
+    from lean_ops.operate.plan import HopPlan, PlannedBatch, TopicPlan
+    from lean_ops.state.port import Lease, StateStore
+
+_INTERRUPTED: Final = "interrupted; the next run continues"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """A batch that was done, and its books."""
+
+    batch_id: str
+    zone: Zone
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class HopOutcome:
+    """What became of one hop's part of the plan."""
+
+    zone: Zone
+    status: RunStatus
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """What a run works with."""
+
+    batches: BatchRunner
+    books: Books
+    state: StateStore
+    leases: LeaseKeeper
+    gate: Callable[[str], Gate]
+    plan_hop: Callable[[str, Zone, Gate], HopPlan]
+    settle_ingest: Callable[[str], object]
+    cancel_jobs: Callable[[], None]
+    clock: Callable[[], datetime]
+
+
+@dataclass(slots=True)
+class TopicAtWork:
+    """A topic while its lease is held: `done` grows with each batch, `batch_id` is the one at hand."""
+
+    plan: TopicPlan
+    lease: Lease
+    began: datetime
+    zone: Zone
+    batch_id: str | None
+    done: list[BatchOutcome] = field(default_factory=list)
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.plan.topic
+
+
+class HopRun:
+    """Takes the hops of one run; a failure is counted, told, and after too many of them pauses the topic."""
+
+    def __init__(self, parts: RunParts, run_id: str, failures_before_pause: int, stopped: threading.Event) -> None:
+        self._parts = parts
+        self._run_id = run_id
+        self._failures_before_pause = failures_before_pause
+        self._stopped = stopped
+        self._log: Any = structlog.get_logger("lean_ops.run")
+
+    def take_all(self, work: TopicAtWork) -> list[HopOutcome]:
+        """The topic's hops in their order; one that fails does not keep the next from what is already there.
+
+        LostLeaseError and SparkStartError are the caller's: they end more than a hop.
+        """
+        try:
+            self._parts.settle_ingest(work.topic)
+            gate = self._parts.gate(work.topic)
+        except Exception as error:
+            return [self._failed(work, error)]
+        if not gate.open:
+            return [self._skipped(work, gate.reason)]
+        return [self._take(work, hop, gate) for hop in work.plan.work]
+
+    def _take(self, work: TopicAtWork, hop: HopPlan, gate: Gate) -> HopOutcome:
+        work.began, work.zone, work.batch_id = self._parts.clock(), hop.zone, first_batch(hop)
+        try:
+            reason = self._batches(work, hop, gate)
+        except (LostLeaseError, SparkStartError):
+            raise
+        except Exception as error:
+            if self._stopped.is_set():
+                return HopOutcome(hop.zone, RunStatus.SKIPPED, _INTERRUPTED)
+            return self._failed(work, error)
+        return HopOutcome(hop.zone, RunStatus.SUCCEEDED) if reason is None else self._skipped(work, reason)
+
+    def _batches(self, work: TopicAtWork, hop: HopPlan, gate: Gate) -> str | None:
+        """Why the hop could not go on; None if it is done."""
+        if hop.follows:
+            hop = self._parts.plan_hop(work.topic, hop.zone, gate)
+        if hop.problem is not None:
+            raise hop.problem
+        for planned in hop.batches:
+            work.batch_id = planned.batch.batch_id
+            reason = self._why_not(planned, gate)
+            if reason is not None:
+                return reason
+            counts = self._parts.batches.run(planned, gate, work.lease, self._run_id)
+            work.done.append(BatchOutcome(planned.batch.batch_id, hop.zone, counts))
+        return None
+
+    def _why_not(self, planned: PlannedBatch, gate: Gate) -> str | None:
+        if self._stopped.is_set():
+            return _INTERRUPTED
+        if not planned.resumes and planned.batch.schema_version != gate.schema_version:
+            return "its schema changed since the plan; the next run takes the new one"
+        if not self._parts.batches.is_current(planned):
+            return "another run was faster; the next run takes what is left"
+        return None
+
+    def _skipped(self, work: TopicAtWork, reason: str) -> HopOutcome:
+        if reason != _INTERRUPTED:
+            self._record(work, RunStatus.SKIPPED, reason)
+        return HopOutcome(work.zone, RunStatus.SKIPPED, reason)
+
+    def _failed(self, work: TopicAtWork, error: Exception) -> HopOutcome:
+        reason, zone = in_words(error), work.zone
+        self._log.error("hop failed", topic=work.topic, zone=str(zone), exc_info=error)
+        now = self._parts.clock()
+        failures = self._parts.state.count_failure(pipeline_id(zone, work.topic), work.lease, now)
+        self._record(work, RunStatus.FAILED, reason)
+        kind = error.alert_kind if isinstance(error, LeanOpsError) else LeanOpsError.alert_kind
+        self._alert(Alert(f"{self._run_id}-{zone}-{failures}", work.topic, kind, "critical", reason))
+        if failures >= self._failures_before_pause:
+            reason = self._pause(work.topic, failures, reason)
+        return HopOutcome(zone, RunStatus.FAILED, reason)
+
+    def _pause(self, topic: str, failures: int, reason: str) -> str:
+        why = f"{failures} failures in a row, the last: {reason}"
+        now = self._parts.clock().isoformat()
+        self._parts.state.update_item(topic, lambda item: item.paused(why, now))
+        self._alert(Alert(self._run_id, topic, "TOPIC_PAUSED", "critical", why))
+        return f"{reason} (paused after {failures} failures in a row; `lean-ops resume {topic}` once it is mended)"
+
+    def _record(self, work: TopicAtWork, status: RunStatus, reason: str) -> None:
+        self.record(Attempt(self._run_id, work.topic, work.zone, work.batch_id, work.began), status, reason)
+
+    def record(self, attempt: Attempt, status: RunStatus, reason: str) -> None:
+        """A history row for what was not done; a failure to write it must not hide what it would say."""
+        try:
+            row = history_row(attempt, status, reason, None, self._parts.clock())
+            self._parts.books.append("job_run_history", row)
+        except Exception as error:
+            self._log.error("not recorded", topic=attempt.topic, status=str(status), reason=reason, exc_info=error)
+
+    def _alert(self, alert: Alert) -> None:
+        try:
+            self._parts.books.raise_alert(alert, self._parts.clock())
+        except Exception as error:
+            self._log.error("alert not recorded", topic=alert.topic, message=alert.message, exc_info=error)
+
+
+def first_batch(hop: HopPlan) -> str | None:
+    """The id of the batch that the hop begins with, if the plan knows it."""
+    return hop.batches[0].batch.batch_id if hop.batches else None
+
+
+def in_words(error: Exception) -> str:
+    """An error in a line."""
+    reason = str(error) if isinstance(error, LeanOpsError) else f"{type(error).__name__}: {error}"
+    return reason.strip().partition("\n")[0][:2000]
