@@ -91,7 +91,7 @@ class History:
         """Read everything once that is read later: KeyError or ValueError if a summary is not what it should be."""
         self.checkpoint()
         for snapshot in self.snapshots.values():
-            for key in ("added-records", "total-records"):
+            for key in ("added-records", "total-records", "total-position-deletes"):
                 snapshot.count(key)
 
     def between(self, after: int | None, up_to: int) -> tuple[Snapshot, ...]:
