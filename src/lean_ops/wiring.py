@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.ledger.books import Books
     from lean_ops.model.schema import Schema
-    from lean_ops.operate.batch import BatchRunner, Hop
+    from lean_ops.operate.batch import BatchRunner, Hop, Listener
     from lean_ops.operate.plan import Planner
     from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
@@ -143,7 +143,7 @@ class Services:
 
     def batch_runner(
         self,
-        on_step: Callable[[str], None] | None = None,
+        on_step: Listener | None = None,
         schema_of: Callable[[str, str], Schema] | None = None,
     ) -> BatchRunner:
         """What takes a batch of either hop from intent to checkpoint."""
@@ -209,7 +209,7 @@ class Services:
 
         return Planner(self.lake.file, self.settings.names, self.state, self.gate.gates)
 
-    def new_run(self, on_step: Callable[[str], None] | None = None) -> Run:
+    def new_run(self, on_step: Listener | None = None) -> Run:
         """A run with leases of its own; Spark starts with its first batch and stays until `close`."""
         from lean_ops.operate.hop_run import RunParts
         from lean_ops.operate.leases import LeaseKeeper

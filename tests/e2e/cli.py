@@ -52,18 +52,26 @@ def body(message_id: str, payload: Any, **more: Any) -> str:
 
 
 def schema_of(topic: str, version: str = "1.0.0") -> str:
-    """The smallest schema that opens a topic's gate."""
+    """The smallest schema that opens a topic's gate; it stops at Standardized."""
+    return _schema(topic, version, {"a": {"json_path": "$.a", "type": "STRING"}}, ["standardized"])
+
+
+def curated_schema_of(topic: str, columns: dict[str, Any], version: str = "1.0.0", **more: Any) -> str:
+    """A schema that leads on to Curated."""
+    return _schema(topic, version, columns, ["standardized", "curated"], **more)
+
+
+def _schema(topic: str, version: str, columns: dict[str, Any], zones: list[str], **more: Any) -> str:
     envelope = {
         "message_id": {"type": "STRING", "required": True},
         "idempotency_key": {"type": "STRING", "required": True, "cde": True},
         "publish_time": {"type": "TIMESTAMP", "required": True},
     }
-    columns = {"a": {"json_path": "$.a", "type": "STRING"}}
     schema = {
         "schema_version": version,
         "table_name": topic,
         "envelope_columns": envelope,
         "payload_columns": columns,
-        "zones": ["standardized"],
+        "zones": zones,
     }
-    return json.dumps(schema)
+    return json.dumps(schema | more)

@@ -1,6 +1,6 @@
-"""A run of one topic that stops after a named step: killed, or waiting until a file appears.
+"""A run that stops once each of its topics stands at a named step: killed there, or waiting until a file appears.
 
-python stopped_run.py HOME TOPIC STEP kill|FILE
+python stopped_run.py HOME kill|FILE TOPIC=ZONE:STEP…
 """
 
 from __future__ import annotations
@@ -8,33 +8,47 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
+import threading
 from pathlib import Path
 
 from tests.quick_java import QUICK_JAVA
 
 from lean_ops.entrypoints.logs import log_into
+from lean_ops.model.batch import Batch
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
 
-def main(home: str, topic: str, stop_after: str, how: str) -> int:
-    services = Services(load_settings({"home": home, "spark_java_options": QUICK_JAVA}))
-    log_into(services.settings.logs_dir)
+class Stops:
+    """Where each topic has to stop; the last one to get there ends the waiting."""
 
-    def on_step(step: str) -> None:
-        if step != stop_after:
+    def __init__(self, how: str, steps: dict[str, str]) -> None:
+        self.how = how
+        self.steps = steps
+        self.standing = threading.Barrier(len(steps))
+
+    def on_step(self, batch: Batch, step: str) -> None:
+        if self.steps.get(batch.topic) != f"{batch.zone}:{step}":
             return
-        if how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        print(step, flush=True)
-        while not Path(how).exists():
-            time.sleep(0.05)
+        if self.standing.wait(timeout=200) == 0:
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            print("standing", flush=True)
+        gone_on = threading.Event()
+        while not Path(self.how).exists():
+            gone_on.wait(0.05)
 
-    outcomes = list(services.new_run(on_step).execute(services.planner.plan([topic])))
+
+def main(home: str, how: str, *stops: str) -> int:
+    steps = dict(stop.split("=", 1) for stop in stops)
+    flags = {"home": home, "spark_java_options": QUICK_JAVA, "workers": str(len(steps))}
+    services = Services(load_settings(flags))
+    log_into(services.settings.logs_dir)
+    run = services.new_run(Stops(how, steps).on_step)
+    outcomes = list(run.execute(services.planner.plan(list(steps))))
     services.close()
-    print(outcomes[0].status, outcomes[0].reason, flush=True)
-    return 0 if outcomes[0].status == "SUCCEEDED" else 1
+    print(*((outcome.status, outcome.reason) for outcome in outcomes), flush=True)
+    return 0 if all(outcome.status == "SUCCEEDED" for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":

@@ -29,12 +29,12 @@ def start_and_hold(command_line: CommandLine, gate: Path) -> subprocess.Popen[by
     """A run that has staged its rows and waits for a file to appear."""
     script = Path(__file__).with_name("stopped_run.py")
     held = subprocess.Popen(
-        [sys.executable, script, command_line.home, "events", "rows staged", gate],
+        [sys.executable, script, command_line.home, gate, "events=standardized:rows staged"],
         stdout=subprocess.PIPE,
         env=with_tests_on_path(),
     )
     assert held.stdout is not None
-    assert held.stdout.readline() == b"rows staged\n"
+    assert held.stdout.readline() == b"standing\n"
     return held
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from lean_ops.lake.query import QuerySession
 from lean_ops.lake.snapshots import history_of
 from lean_ops.model.registry import Gate
 from lean_ops.model.schema import Schema, parse_schema
+from lean_ops.operate.batch import Listener
 from lean_ops.operate.plan import Planner
 from lean_ops.operate.run import TopicOutcome
 from lean_ops.wiring import Services
@@ -59,7 +59,7 @@ class TopicDriver:
         table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
         return table.current_snapshot().snapshot_id
 
-    def run(self, on_step: Callable[[str], None] | None = None) -> TopicOutcome | None:
+    def run(self, on_step: Listener | None = None) -> TopicOutcome | None:
         """Plan and execute this topic alone; None when there was nothing to do."""
         outcomes = run_topics(self.services, self.gate, [self.name], on_step)
         return outcomes.get(self.name)
@@ -108,7 +108,7 @@ class TopicDriver:
 
 
 def run_topics(
-    services: Services, gate: OpenGate, topics: list[str], on_step: Callable[[str], None] | None = None
+    services: Services, gate: OpenGate, topics: list[str], on_step: Listener | None = None
 ) -> dict[str, TopicOutcome]:
     """Run several topics at once in the tier's Spark application."""
     from lean_ops.operate.hop_run import RunParts

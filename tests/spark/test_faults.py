@@ -12,7 +12,7 @@ from pyiceberg.types import StringType
 from tests.spark.driver import TopicDriver
 
 from lean_ops.ledger.books import RunStatus
-from lean_ops.model.batch import Counts
+from lean_ops.model.batch import Batch, Counts
 from lean_ops.model.registry import Flow
 from lean_ops.model.tables import TableName
 
@@ -76,7 +76,7 @@ def test_a_raw_table_that_somebody_deleted_from_is_refused_and_the_topic_paused_
 def test_a_runner_that_lost_its_lease_publishes_nothing(topic: TopicDriver) -> None:
     topic.put(message("m1", '{"a":1}'))
 
-    def lose_the_lease(step: str) -> None:
+    def lose_the_lease(_: Batch, step: str) -> None:
         if step == "rows staged":
             db = topic.services.state._db()
             db.execute("UPDATE locks SET owner = 'another', fence = fence + 1 WHERE topic_name = ?", (topic.name,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lean_ops.lake.staging import publish
 from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row
@@ -32,14 +32,17 @@ class Hop(Protocol):
         """Write the batch on a branch, with its errors; return it balanced."""
 
 
-def no_step(_: str) -> None:
+Listener: TypeAlias = "Callable[[Batch, str], None]"
+
+
+def no_step(_: Batch, __: str) -> None:
     """Nobody listens to the steps."""
 
 
 class BatchRunner:
     """Takes a batch through its steps: intent, stage, balance, publish, ledger, checkpoint.
 
-    `on_step` hears the zone and the name of each step once it is done.
+    `on_step` hears the batch and the name of each step once it is done.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class BatchRunner:
         state: StateStore,
         hops: Mapping[Zone, Hop],
         clock: Callable[[], datetime],
-        on_step: Callable[[str], None] = no_step,
+        on_step: Listener = no_step,
     ) -> None:
         self._lake = lake
         self._books = books
@@ -70,22 +73,19 @@ class BatchRunner:
         if intent is None or intent.batch != planned.batch:
             intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
             self._state.save_intent(intent, lease, self._clock())
-            self._done(planned.batch, "intent stored")
+            self._on_step(planned.batch, "intent stored")
         return self._book(self._published(intent, repeated, lease), repeated, lease, run_id)
 
     def _published(self, intent: Intent, repeated: bool, lease: Lease) -> Intent:
         """Stage, balance and publish; the intent with its counts, as the commit keeps it."""
         batch = intent.batch
-        staged = self._hops[batch.zone].stage(intent, repeated, lambda step: self._done(batch, step))
-        self._done(batch, "balanced")
+        staged = self._hops[batch.zone].stage(intent, repeated, lambda step: self._on_step(batch, step))
+        self._on_step(batch, "balanced")
         self._state.renew(lease, self._clock())
         done = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
         publish(self._lake, staged.stage, staged.head, {**staged.table_properties, **last_batch_property(done)})
-        self._done(batch, "published")
+        self._on_step(batch, "published")
         return done
-
-    def _done(self, batch: Batch, step: str) -> None:
-        self._on_step(f"{batch.zone}: {step}")
 
     def is_current(self, planned: PlannedBatch) -> bool:
         """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
@@ -112,7 +112,7 @@ class BatchRunner:
         snapshots = (batch.from_snapshot, batch.to_snapshot)
         row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
         self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
-        self._done(batch, "ledger written")
+        self._on_step(batch, "ledger written")
         attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
         self._books.append_once(
             "job_run_history",
@@ -123,7 +123,7 @@ class BatchRunner:
         alert = error_rate_alert(batch, counts)
         if alert is not None:
             self._books.raise_alert(alert, now, resumed)
-        self._done(batch, "history written")
+        self._on_step(batch, "history written")
         self._state.close_batch(intent, lease, self._clock())
-        self._done(batch, "checkpoint moved")
+        self._on_step(batch, "checkpoint moved")
         return counts
