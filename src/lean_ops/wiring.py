@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
     from lean_ops.lake.schema_tables import SchemaTables
+    from lean_ops.lake.snapshots import History
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.ledger.books import Books
+    from lean_ops.ledger.reconcile import Reconciler
     from lean_ops.model.schema import Schema
     from lean_ops.operate.batch import BatchRunner, Hop, Listener
     from lean_ops.operate.plan import Planner
@@ -187,9 +189,7 @@ class Services:
         from lean_ops.govern.submit import Submissions
 
         can_hash = self.settings.pii_key is not None
-        return Submissions(
-            self.schemas, self.state, self.schema_tables, self._record_schema_version, can_hash=can_hash
-        )
+        return Submissions(self.schemas, self.state, self.schema_tables, self._record_schema_version, can_hash=can_hash)
 
     @cached_property
     def schema_tables(self) -> SchemaTables:
@@ -201,6 +201,21 @@ class Services:
     def _record_schema_version(self, row: Mapping[str, Any]) -> None:
         self.lake.ensure_shared()
         self.shared.append_rows(self.lake.names.ops("schema_versions"), [row])
+
+    def reconciler(self, state: SqliteStateStore | None) -> Reconciler:
+        """What compares the books with the tables; `state` is None where there is no store yet."""
+        from lean_ops.ledger.moment import CommitReaders
+        from lean_ops.ledger.reconcile import Reconciler
+        from lean_ops.operate.intent import open_batch, published_batch
+
+        readers = CommitReaders(published_batch, open_batch, self._unsettled_flushes)
+        return Reconciler(self.lake.file, self.settings.names, state, readers, self.clock)
+
+    def _unsettled_flushes(self, topic: str, raw: History) -> list[dict[str, Any]]:
+        from lean_ops.ingest.flush import Flush
+        from lean_ops.ingest.recovery import unsettled_snapshots
+
+        return [Flush.of_snapshot(topic, snapshot).ledger_row(self.clock()) for snapshot in unsettled_snapshots(raw)]
 
     @cached_property
     def planner(self) -> Planner:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Barrier
 from typing import cast
@@ -28,6 +29,7 @@ ITEM = RegistryItem(
     "line 1\nline 2",
     "My-Events",
     NOW.isoformat(),
+    curated=True,
 )
 
 
@@ -38,11 +40,16 @@ def test_an_unknown_topic_has_no_item(store: StateStore) -> None:
 
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("flow", Flow)
-def test_an_item_comes_back_as_it_was_stored(bench: Bench, store: StateStore, status: Status, flow: Flow) -> None:
-    item = replace(ITEM, status=status, flow=flow)
+@pytest.mark.parametrize("curated", [True, False])
+def test_an_item_comes_back_as_it_was_stored(
+    bench: Bench, store: StateStore, status: Status, flow: Flow, curated: bool
+) -> None:
+    item = replace(ITEM, status=status, flow=flow, curated=curated)
     assert store.update_item("events", lambda _: item) == item
     for reader in (store, bench.open()):
-        assert reader.item("events") == item
+        found = reader.item("events")
+        assert found == item
+        assert found.curated is curated
         assert reader.items() == {"events": item}
 
 
@@ -164,3 +171,41 @@ def test_the_first_opening_waits_for_another_process_that_opens_too(tmp_path: Pa
         other.execute("COMMIT")
         other.close()
         assert items.result(30) == {}
+
+
+EARLIER_RELEASE = """
+CREATE TABLE schema_registry (
+    topic_name TEXT PRIMARY KEY, processing_enabled INTEGER NOT NULL, status TEXT NOT NULL, flow TEXT NOT NULL,
+    flow_reason TEXT, schema_version TEXT, schema_path TEXT, error_path TEXT, last_error TEXT,
+    source_name TEXT, updated_at TEXT)
+"""
+
+
+def make_store_of_an_earlier_release(file: Path) -> None:
+    """A registry from before topics went on to Curated, with one topic in it."""
+    topic, *others = [value for name, value in asdict(ITEM).items() if name != "curated"]
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(EARLIER_RELEASE)
+        db.execute("INSERT INTO schema_registry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (topic, 0, *others))
+
+
+def test_a_store_of_an_earlier_release_keeps_its_items_and_learns_of_curated(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    make_store_of_an_earlier_release(file)
+    for _ in range(2):
+        store = SqliteStateStore(file, 300, lambda _: False)
+        assert store.items() == {"events": replace(ITEM, curated=False)}
+    store.update_item("events", lambda _: ITEM)
+    assert store.item("events") == ITEM
+
+
+def test_a_store_of_an_earlier_release_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    file, start = tmp_path / "state.db", Barrier(8)
+    make_store_of_an_earlier_release(file)
+
+    def items(_: int) -> dict[str, RegistryItem]:
+        start.wait(30)
+        return SqliteStateStore(file, 300, lambda _: False).items()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(items, range(8))) == [{"events": replace(ITEM, curated=False)}] * 8

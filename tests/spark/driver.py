@@ -73,7 +73,9 @@ class TopicDriver:
         """Give the topic a schema that leads to Curated."""
         version = {"schema_version": "1.0.0", "table_name": self.name, "envelope_columns": {}}
         text = json.dumps({**version, "payload_columns": payload_columns, **more})
-        self.gate.schemas[self.name] = parse_schema(text, self.name)
+        schema = parse_schema(text, self.name)
+        self.services.schema_tables.ensure(schema)
+        self.gate.schemas[self.name] = schema
 
     def curated(self) -> dict[str, dict[str, Any]]:
         """The Curated rows by key, without the envelope's and the audit's fixed parts."""

@@ -84,6 +84,11 @@ def test_the_format_version_can_come_from_the_environment(home: Path) -> None:
     assert load(home, environ={"LEAN_OPS_FORMAT_VERSION": "3"}).settings.format_version == 3
 
 
+def test_new_curated_tables_have_no_buckets_unless_a_setting_says_so(home: Path) -> None:
+    assert load(home).settings.curated_buckets == 0
+    assert load(home, "curated_buckets = 16").settings.curated_buckets == 16
+
+
 def test_other_variables_are_left_alone(home: Path) -> None:
     assert load(home, environ={"LEAN_OPSWORKERS": "x", "WORKERS": "x"}).settings.workers == Settings().workers
 
@@ -105,6 +110,8 @@ def test_settings_are_frozen(home: Path) -> None:
         ('database_prefix = "Prod-"', "database_prefix", "a-z0-9_"),
         ('spark_driver_memory = "2 GB"', "spark_driver_memory", "[mg]"),
         ("flush_seconds = 0", "flush_seconds", "gt=0"),
+        ("curated_buckets = -1", "curated_buckets", "ge=0"),
+        ("curated_buckets = 4097", "curated_buckets", "le=4096"),
         ('spark_master = ""', "spark_master", "min_length=1"),
         ("[workers]\nx = 1", "workers", "int"),
     ],

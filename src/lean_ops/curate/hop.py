@@ -72,7 +72,7 @@ class CurateHop:
         """
         batch = intent.batch
         judgement = Judgement(batch, self._schema_of(batch.topic, batch.schema_version), self._key, self._clock())
-        before = history_of(self._tables.ensure_curated(judgement.schema))
+        before = history_of(self._tables.curated(judgement.schema))
         standardized = history_of(self._lake.load(self._lake.names.standardized(batch.topic)))
         records_in = standardized.records_between(batch.from_snapshot, batch.to_snapshot)
         stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)

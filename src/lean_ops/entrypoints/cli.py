@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lean_ops.entrypoints.commands import demo, doctor, ingest, reading, run, schema, setup
+from lean_ops.entrypoints.commands import demo, doctor, ingest, reading, reconcile, run, schema, setup
 from lean_ops.entrypoints.console import Console
 from lean_ops.entrypoints.context import App, fail_with
 from lean_ops.model.errors import LeanOpsError, TerminalError
@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, setup, ingest, doctor, schema, run, reading):
+for module in (demo, setup, ingest, doctor, schema, run, reading, reconcile):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")

@@ -88,6 +88,9 @@ class Submissions:
                 schema = self._validated(topic, content, active)
             except SchemaError as error:
                 raise self._refused(topic, error, now, had_active=active is not None) from None
+            # Before the schema is active: what its gate lets through needs somewhere to go. Tables that this can't
+            # make leave the active schema in force.
+            self.tables.ensure(schema)
             return self._activate(topic, schema, active, _History(submitted_by, request), now)
 
     def reconcile_registry(self, topic: str, now: datetime) -> RegistryItem | None:
@@ -150,8 +153,6 @@ class Submissions:
 
     def _reconcile(self, topic: str, now: datetime) -> RegistryItem | None:
         active = self._active(topic)
-        if active is not None and self.folder.activation(topic) is not None:
-            self.tables.ensure(active)  # before the gate: what it lets through needs somewhere to go
         item = self._follow(topic, active, now) if active else self.registry.item(topic)
         if active is not None:
             self._write_history(topic, active)  # after the gate: a topic need not wait for its history

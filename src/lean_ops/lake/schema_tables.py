@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyiceberg.table import Table
+    from pyiceberg.types import IcebergType
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.schema import Schema
@@ -27,6 +28,7 @@ _PROPERTIES: Final = {
     # The rows come out of the join where they are to be written: another shuffle would only move them about.
     "write.merge.distribution-mode": "none",
 }
+_SCHEMA_WORDS: Final = {"long": "BIGINT", "timestamptz": "TIMESTAMP"}  # the other types go by the same word here
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +39,32 @@ class SchemaTables:
     buckets: int
 
     def problems(self, schema: Schema) -> Iterator[Problem]:
-        """Why the tables that are there can't become what the schema asks for."""
-        name = self.lake.names.curated(schema.table_name)
-        if schema.is_curated and self.lake.exists(name):
-            for column, found in _in_the_way(self.lake.load(name), curated_shape(schema, self.buckets)):
-                message = f"{name} has a column of this name and another type"
-                yield Problem(("payload_columns", column.name, "type"), message, str(column.type), found)
+        """Why there can't be tables as the schema asks for, or the ones that are there can't become so."""
+        if not schema.is_curated:
+            return
+        name, shape = self.lake.names.curated(schema.table_name), curated_shape(schema, self.buckets)
+        table = self.lake.load(name) if self.lake.exists(name) else None
+        for column in _named_as_partitions(table, shape):
+            keys, message = ("payload_columns", column.name), "is the name of a partition of the Curated table"
+            yield Problem(keys, message, f'"{column.name}"', "another name")
+        for column, found in _in_the_way(table, shape) if table else ():
+            message = f"{name} has a column of this name and another type"
+            yield Problem(("payload_columns", column.name, "type"), message, str(column.type), found)
 
     def ensure(self, schema: Schema) -> None:
-        """Every table of the schema's zones."""
+        """Every table of the schema's zones, as this schema wants it; tables that exist are brought up to date."""
         self.lake.ensure_standardized(schema.table_name)
         if schema.is_curated:
-            self.ensure_curated(schema)
+            table, shape = self.curated(schema), curated_shape(schema, self.buckets)
+            _evolve_columns(table, shape)
+            if schema.partitioning is not None:
+                _evolve_partitions(table, shape)
+            _set_properties(table, schema.table_properties or {})
 
-    def ensure_curated(self, schema: Schema) -> Table:
-        """The Curated table as the schema wants it: its columns, types, layout and properties."""
+    def curated(self, schema: Schema) -> Table:
+        """The Curated table as it is, made if it is not there: a batch of an older schema must not turn it back."""
         name, shape = self.lake.names.curated(schema.table_name), curated_shape(schema, self.buckets)
-        properties = {**_PROPERTIES, **(schema.table_properties or {})}
-        table = with_first_snapshot(self.lake.ensure(name, shape, properties))
-        _evolve_columns(table, shape)
-        if schema.partitioning is not None:
-            _evolve_partitions(table, shape)
-        if not (schema.table_properties or {}).items() <= table.properties.items():
-            with table.transaction() as transaction:
-                transaction.set_properties(dict(schema.table_properties or {}))
-        return table
+        return with_first_snapshot(self.lake.ensure(name, shape, {**_PROPERTIES, **(schema.table_properties or {})}))
 
 
 def curated_shape(schema: Schema, buckets: int) -> TableShape:
@@ -76,19 +79,31 @@ def _partitions(schema: Schema, buckets: int) -> tuple[PartitionField, ...]:
     return (PartitionField(Transform.BUCKET, "idempotency_key", buckets),) if buckets else ()
 
 
+def _named_as_partitions(table: Table | None, shape: TableShape) -> Iterator[Column]:
+    """New columns whose name a partition has, or had: Iceberg takes no such column."""
+    partitions = {partition.name for partition in shape.partitions if partition.transform is not Transform.IDENTITY}
+    has = {field.name for field in table.schema().fields} if table else set()
+    if table is not None:
+        partitions |= {field.name for spec in table.specs().values() for field in spec.fields}
+    return (column for column in shape.columns if column.name in partitions - has)
+
+
 def _in_the_way(table: Table, shape: TableShape) -> Iterator[tuple[Column, str]]:
     """Columns that the table has with a type that Iceberg can't widen to the wanted one, and that type."""
-    from pyiceberg.exceptions import ResolveError
-    from pyiceberg.schema import promote
-
     has = {field.name: field.field_type for field in table.schema().fields}
     for column in shape.columns:
-        wanted = iceberg_type(column.type)
-        try:
-            if column.name in has and has[column.name] != wanted:
-                promote(has[column.name], wanted)
-        except ResolveError:
-            yield column, str(has[column.name])
+        found = has.get(column.name)
+        if found is not None and not _becomes(found, iceberg_type(column.type)):
+            yield column, _SCHEMA_WORDS.get(str(found), str(found).upper().replace(" ", ""))
+
+
+def _becomes(found: IcebergType, wanted: IcebergType) -> bool:
+    """Whether a column of one type is, or is widened in place to, the other."""
+    from pyiceberg.types import DecimalType, IntegerType, LongType
+
+    if isinstance(found, DecimalType) and isinstance(wanted, DecimalType):
+        return found.scale == wanted.scale and found.precision <= wanted.precision
+    return found == wanted or (isinstance(found, IntegerType) and isinstance(wanted, LongType))
 
 
 def _evolve_columns(table: Table, shape: TableShape) -> None:
@@ -101,14 +116,22 @@ def _evolve_columns(table: Table, shape: TableShape) -> None:
             expected=str(column.type),
             remedy="The table was altered by hand: give the column its type back, or rebuild the topic.",
         )
-    has = {field.name: (field.field_type, field.doc) for field in table.schema().fields}
+    has = {field.name: (field.field_type, field.doc or None) for field in table.schema().fields}
     changed = [column for column in shape.columns if has.get(column.name) != (iceberg_type(column.type), column.doc)]
     if not changed:
         return
     with table.update_schema() as update:
         for column in changed:
+            _, doc = has.get(column.name, (None, None))
             change = update.update_column if column.name in has else update.add_column
-            change(column.name, iceberg_type(column.type), doc=column.doc)
+            # To an update None means "as it is", so a description that is taken back becomes an empty one.
+            change(column.name, iceberg_type(column.type), doc=column.doc or ("" if doc else None))
+
+
+def _set_properties(table: Table, wanted: dict[str, str]) -> None:
+    if not wanted.items() <= table.properties.items():
+        with table.transaction() as transaction:
+            transaction.set_properties(dict(wanted))
 
 
 def _evolve_partitions(table: Table, shape: TableShape) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT: Final = 20
 # Each error table's own words for the columns that all three are shown with.
 _ERROR_COLUMNS: Final = {
-    "dlq_errors": "archived_at AS occurred_at, NULL::VARCHAR AS batch_id",
-    "parse_errors": "processed_ts AS occurred_at, batch_id",
-    "errors": "processed_ts AS occurred_at, batch_id",
+    "dlq_errors": "NULL::VARCHAR[] AS error_fields, archived_at AS occurred_at, NULL::VARCHAR AS batch_id",
+    "parse_errors": "NULL::VARCHAR[] AS error_fields, processed_ts AS occurred_at, batch_id",
+    "errors": "error_fields, processed_ts AS occurred_at, batch_id",
 }
 
 

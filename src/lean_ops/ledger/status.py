@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from lean_ops.lake.catalog_file import CatalogFile
     from lean_ops.lake.snapshots import History
-    from lean_ops.model.tables import Names
+    from lean_ops.model.batch import Intent
+    from lean_ops.model.tables import Names, TableName
 
 
 class StateReader(CheckpointReader, Protocol):
@@ -36,7 +37,7 @@ class StateReader(CheckpointReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What RAW holds after a checkpoint; `problem` says why it can't be counted."""
+    """What a zone's source holds after a checkpoint; `problem` says why it can't be counted."""
 
     records: int | None = 0
     snapshots: int | None = 0
@@ -44,18 +45,47 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class ZoneTable:
+    """A topic's table in a zone: its history, None if there is no table or it can't be read (then: why)."""
+
+    history: History | None = None
+    problem: str | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """Its rows; None if nobody can say."""
+        if self.problem is not None:
+            return None
+        return self.history.live_rows if self.history else 0
+
+    @property
+    def checkpoint(self) -> int | None:
+        """The snapshot of its source that it has read up to."""
+        published = self.history.checkpoint() if self.history else None
+        return published.to_snapshot if published else None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """One topic: its gate, its rows in each zone, what waits, and who works on it."""
+    """One topic: its gate, its rows in each zone, what waits, and who works on it.
+
+    What has no zone in its name is about the way to Standardized.
+    """
 
     topic: str
     gate: str
     raw_rows: int | None
     standardized_rows: int | None
+    curated_rows: int | None
     pending: int | None
     snapshots_waiting: int | None
     checkpoint_at: datetime | None
     open_batch: str | None
     failures: int
+    curated_pending: int | None
+    curated_checkpoint_at: datetime | None
+    curated_open_batch: str | None
+    curated_failures: int
     lease: str | None
     problem: str | None
 
@@ -71,53 +101,74 @@ def lake_status(
 ) -> tuple[TopicStatus, ...]:
     """Every topic's status, by name; each metadata file is read once."""
     items, checkpoints = (state.items(), state.checkpoints()) if state else ({}, {})
-    raw, standardized = catalog.raw_locations(names), catalog.locations(names.standardized_database)
+    curated, standardized = catalog.locations(names.curated_database), catalog.locations(names.standardized_database)
+    raw = catalog.raw_locations(names)
 
     def status(topic: str) -> TopicStatus:
-        item = items.get(topic, RegistryItem(topic))
-        stored = checkpoints.get(pipeline_id(Zone.STANDARDIZED, topic), Checkpoint(topic))
-        try:
-            histories = (
-                _history(str(names.raw(topic)), raw.get(topic)),
-                _history(str(names.standardized(topic)), standardized.get(topic)),
-            )
-        except LeanOpsError as error:  # one damaged table must not hide the others
-            return _unreadable(item, stored, holders.get(topic), str(error))
-        return topic_status(item, *histories, stored, holders.get(topic))
+        return topic_status(
+            items.get(topic, RegistryItem(topic)),
+            _zone_table(names.raw(topic), raw.get(topic)),
+            _zone_table(names.standardized(topic), standardized.get(topic)),
+            _zone_table(names.curated(topic), curated.get(topic)),
+            checkpoints,
+            holders.get(topic),
+        )
 
     return tuple(status(topic) for topic in sorted({*items, *raw}))
 
 
 def topic_status(
-    item: RegistryItem, raw: History | None, standardized: History | None, stored: Checkpoint, lease: str | None
+    item: RegistryItem,
+    raw: ZoneTable,
+    standardized: ZoneTable,
+    curated: ZoneTable,
+    checkpoints: Mapping[str, Checkpoint],
+    lease: str | None,
 ) -> TopicStatus:
-    """One topic's status. The Standardized table's own history says how far it is; the store is its cache."""
-    published = standardized.checkpoint() if standardized else None
-    waiting = waiting_after(raw, published.to_snapshot if published else None)
+    """One topic's status. Each table's own history says how far it is; the store is its cache."""
+    to_standardize = _waiting(raw, standardized)
+    to_curate = _waiting(standardized, curated) if item.curated else Waiting()
+    stored, stored_curated = (
+        checkpoints.get(name, Checkpoint(name))
+        for name in (pipeline_id(zone, item.topic_name) for zone in (Zone.STANDARDIZED, Zone.CURATED))
+    )
+    problems = (raw.problem, standardized.problem, curated.problem, to_standardize.problem, to_curate.problem)
     return TopicStatus(
         topic=item.topic_name,
         gate=gate_words(item),
-        raw_rows=raw.total_records if raw else 0,
-        standardized_rows=standardized.total_records if standardized else 0,
-        pending=waiting.records,
-        snapshots_waiting=waiting.snapshots,
-        checkpoint_at=_checkpoint_time(standardized),
-        open_batch=stored.intent.batch.batch_id if stored.intent else None,
+        raw_rows=raw.rows,
+        standardized_rows=standardized.rows,
+        curated_rows=curated.rows,
+        pending=to_standardize.records,
+        snapshots_waiting=to_standardize.snapshots,
+        checkpoint_at=_checkpoint_time(standardized.history),
+        open_batch=_open_batch(stored),
         failures=stored.failures,
+        curated_pending=to_curate.records,
+        curated_checkpoint_at=_checkpoint_time(curated.history),
+        curated_open_batch=_open_batch(stored_curated),
+        curated_failures=stored_curated.failures,
         lease=lease,
-        problem=waiting.problem,
+        problem="; ".join(problem for problem in problems if problem) or None,
     )
 
 
-def waiting_after(raw: History | None, checkpoint: int | None) -> Waiting:
-    """RAW's records and appends after a checkpoint (None: from the beginning)."""
-    if raw is None or raw.head is None:
+def waiting_after(source: History | None, checkpoint: int | None) -> Waiting:
+    """A source's records and appends after a checkpoint (None: from the beginning)."""
+    if source is None or source.head is None:
         return Waiting()
     try:
-        appends = [snapshot for snapshot in raw.between(checkpoint, raw.head) if snapshot.operation == "append"]
-        return Waiting(raw.records_between(checkpoint, raw.head), len(appends))
+        appends = [one for one in source.between(checkpoint, source.head) if one.operation == "append"]
+        return Waiting(source.records_between(checkpoint, source.head), len(appends))
     except LeanOpsError as error:
         return Waiting(None, None, str(error))
+
+
+def _waiting(source: ZoneTable, target: ZoneTable) -> Waiting:
+    """What a zone's table has not read of its source; nobody can say if one of them can't be read."""
+    if source.problem is not None or target.problem is not None:
+        return Waiting(None, None)
+    return waiting_after(source.history, target.checkpoint)
 
 
 def gate_words(item: RegistryItem) -> str:
@@ -130,6 +181,27 @@ def gate_words(item: RegistryItem) -> str:
     if item.flow is Flow.PAUSED:
         words.append(f"PAUSED: {item.flow_reason or 'no reason given'}")
     return ", ".join(words)
+
+
+def waits_because(item: RegistryItem, zone: Zone, checkpoint: int | None, begun: Intent | None) -> str:
+    """Why a zone's batches have not read what its checkpoint does not cover."""
+    if not item.processing_enabled:
+        return f"gate shut: {gate_words(item)}"
+    if begun is not None:
+        return f"batch {begun.batch.batch_id} is open: the next run finishes it"
+    if checkpoint is None:
+        return f"no {'Curated ' if zone is Zone.CURATED else ''}batch of this topic has run yet"
+    source = "Standardized" if zone is Zone.CURATED else "RAW"
+    return f"newer than the checkpoint ({source} snapshot {checkpoint})"
+
+
+def ends_because(item: RegistryItem, has_table: bool) -> str | None:
+    """Why a topic does not go on from Standardized; None if it does, or if only its Curated table is there to tell."""
+    if item.curated or (item.schema_version is None and has_table):
+        return None
+    if item.schema_version is None:
+        return "no schema is known that leads to Curated"
+    return f"schema {item.schema_version} ends at Standardized"
 
 
 def lease_holders(state_file: Path, now: datetime, is_gone: Callable[[str], bool]) -> dict[str, str]:
@@ -147,35 +219,26 @@ def lease_holders(state_file: Path, now: datetime, is_gone: Callable[[str], bool
     }
 
 
-def _history(table: str, location: str | None) -> History | None:
-    return read_history(table, location) if location else None
+def _zone_table(name: TableName, location: str | None) -> ZoneTable:
+    try:
+        return ZoneTable(read_history(str(name), location) if location else None)
+    except LeanOpsError as error:  # one damaged table must not hide the others
+        return ZoneTable(problem=str(error))
 
 
-def _checkpoint_time(standardized: History | None) -> datetime | None:
+def _open_batch(stored: Checkpoint) -> str | None:
+    return stored.intent.batch.batch_id if stored.intent else None
+
+
+def _checkpoint_time(history: History | None) -> datetime | None:
     """When the checkpoint got where it is; maintenance carries it on, so the oldest snapshot that has it counts."""
-    published = standardized.checkpoint() if standardized else None
-    if standardized is None or published is None:
+    published = history.checkpoint() if history else None
+    if history is None or published is None:
         return None
     words = {BATCH_ID_PROPERTY: published.batch_id, TO_SNAPSHOT_PROPERTY: str(published.to_snapshot)}
     carriers = [
         snapshot.timestamp_ms
-        for snapshot in standardized.ancestors(standardized.head)
+        for snapshot in history.ancestors(history.head)
         if words.items() <= snapshot.summary.items()
     ]
     return datetime.fromtimestamp(carriers[-1] / 1000, UTC)
-
-
-def _unreadable(item: RegistryItem, stored: Checkpoint, lease: str | None, problem: str) -> TopicStatus:
-    return TopicStatus(
-        topic=item.topic_name,
-        gate=gate_words(item),
-        raw_rows=None,
-        standardized_rows=None,
-        pending=None,
-        snapshots_waiting=None,
-        checkpoint_at=None,
-        open_batch=stored.intent.batch.batch_id if stored.intent else None,
-        failures=stored.failures,
-        lease=lease,
-        problem=problem,
-    )

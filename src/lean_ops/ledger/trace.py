@@ -6,28 +6,26 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.lake.catalog_file import read_history
-from lean_ops.lake.duck import rows, views_of
-from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY
-from lean_ops.lake.table_files import FILE_COLUMN, DuckColumn, TableFiles, literal, open_table, plan
+from lean_ops.lake.table_files import FILE_COLUMN, DuckColumn, TableFiles
+from lean_ops.ledger.curated_fates import CuratedStanding
+from lean_ops.ledger.curated_trace import CuratedSide, CuratedStory, batch_ends
 from lean_ops.ledger.fates import Arrival, CopyFate, ParseError, RawCopy, StandardizedRow, Standing, fates_of
+from lean_ops.ledger.finding import OneOf, TableAt, both, matching, published_like, snapshot_order
 from lean_ops.ledger.reading import equal
-from lean_ops.ledger.status import gate_words
+from lean_ops.ledger.status import ends_because, waits_because
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.registry import RegistryItem
+from lean_ops.model.tables import BATCH_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pyiceberg.expressions import BooleanExpression
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from lean_ops.lake.catalog_file import CatalogFile
-    from lean_ops.lake.snapshots import History
+    from lean_ops.ledger.curated_fates import CuratedError, RowFate
+    from lean_ops.ledger.finding import Row
     from lean_ops.ledger.status import StateReader
     from lean_ops.model.tables import Names, TableName
-
-    Row = dict[str, Any]
 
 _ARRIVAL: Final = ("message_id", "publish_time", "idempotency_key", "ingestion_ts")
 _RAW: Final = (*_ARRIVAL, "json_payload")
@@ -56,9 +54,9 @@ class Wanted:
         return cls("idempotency_key", key)
 
     @property
-    def filter(self) -> BooleanExpression:
-        """What spares files that can't hold it."""
-        return equal(self.column, self.value)
+    def rows(self) -> OneOf:
+        """The rows that are meant, in whatever table."""
+        return OneOf(self.column, (self.value,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,8 @@ class Trace:
     copies: tuple[CopyFate, ...]
     standardized: tuple[StandardizedRow, ...]
     parse_errors: tuple[ParseError, ...]
+    curated: tuple[RowFate, ...]
+    curated_errors: tuple[CuratedError, ...]
     dead_letters: tuple[Row, ...]
 
 
@@ -79,20 +79,16 @@ class _Story:
     copies: list[CopyFate]
     standardized: list[StandardizedRow]
     parse_errors: list[ParseError]
+    curated: CuratedStory
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """A table at one moment: rows and history come from the same metadata file, so they can't contradict."""
+class _Zones:
+    """Every topic's tables at one moment, by topic; those of RAW are of the wanted topics only."""
 
-    name: str
-    location: str
-
-    def history(self) -> History:
-        return read_history(self.name, self.location)
-
-    def files(self, near: BooleanExpression, snapshot_id: int | None = None) -> TableFiles:
-        return plan(open_table(self.location), near, snapshot_id)
+    curated: Mapping[str, TableAt]
+    standardized: Mapping[str, TableAt]
+    raw: Mapping[str, TableAt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +101,9 @@ class Tracer:
 
     def trace(self, wanted: Wanted, topic: str | None = None) -> Trace:
         """Everything there is of a message or key; TerminalError if there is nothing."""
-        tables = {
-            name: _Table(str(self.names.raw(name)), location)
-            for name, location in self.catalog.raw_locations(self.names).items()
-            if topic in {None, name}
-        }
-        found = _in_raw(tables, wanted)
-        stories = [self._story(wanted, name, tables[name], found[name]) for name in sorted(found)]
+        zones = self._zones(topic)
+        found = _in_raw(zones.raw, wanted)
+        stories = [self._story(wanted, name, zones, found[name]) for name in sorted(found)]
         ids = {row["message_id"] for copies in found.values() for row in copies}
         dead_letters = self._dead_letters(wanted, topic, ids)
         if not found and not dead_letters:
@@ -121,72 +113,92 @@ class Tracer:
             tuple(copy for story in stories for copy in story.copies),
             tuple(row for story in stories for row in story.standardized),
             tuple(error for story in stories for error in story.parse_errors),
+            tuple(fate for story in stories for fate in story.curated.fates),
+            tuple(error for story in stories for error in story.curated.errors),
             tuple(dead_letters),
         )
 
-    def _story(self, wanted: Wanted, topic: str, raw: _Table, found: Sequence[Row]) -> _Story:
-        """One topic's part. parse_errors is read last: a batch writes there before it publishes."""
-        table = self._table(self.names.standardized(topic))
+    def _zones(self, topic: str | None) -> _Zones:
+        """Downstream first: runs go on meanwhile, and what a table has read must be in the one that it read from."""
+        curated = _tables(self.catalog.locations(self.names.curated_database), self.names.curated)
+        standardized = _tables(self.catalog.locations(self.names.standardized_database), self.names.standardized)
+        raw = _tables(self.catalog.raw_locations(self.names), self.names.raw)
+        return _Zones(curated, standardized, {name: raw[name] for name in raw if topic in {None, name}})
+
+    def _story(self, wanted: Wanted, topic: str, zones: _Zones, found: Sequence[Row]) -> _Story:
+        """One topic's part. The error tables are looked up last: a batch writes there before it publishes."""
+        raw, table = zones.raw[topic], zones.standardized.get(topic)
         standardized = _in_standardized(table, wanted, topic, found) if table else []
         parse_errors = self._in_parse_errors(wanted, topic)
-        history = table.history() if table else None
-        checkpoint = published.to_snapshot if history and (published := history.checkpoint()) else None
-        order = _order(raw.history())
+        checkpoint = published.to_snapshot if table and (published := table.history.checkpoint()) else None
+        order, batches = snapshot_order(raw.history), batch_ends(table.history) if table else []
         copies = _copies(topic, found, order, _read_by_batches(wanted, raw, checkpoint, found))
         if checkpoint is not None and checkpoint not in order:
             copies = _by_witnesses(copies, [*standardized, *parse_errors])
-        standing = Standing(self._waits_because(topic, checkpoint), order, _batch_ends(history))
-        return _Story(fates_of(copies, standing, standardized, parse_errors), standardized, parse_errors)
+        waits = self._waits_because(Zone.STANDARDIZED, topic, checkpoint)
+        standing = Standing(waits, order, {batch.batch_id: batch.to_snapshot for batch in batches})
+        fates = fates_of(copies, standing, standardized, parse_errors)
+        return _Story(fates, standardized, parse_errors, self._curated(topic, zones, standardized))
+
+    def _curated(self, topic: str, zones: _Zones, rows: Sequence[StandardizedRow]) -> CuratedStory:
+        """How the story goes on from Standardized."""
+        if not rows:
+            return CuratedStory([], [])
+        side = CuratedSide(topic, zones.curated.get(topic), zones.standardized[topic])
+        standing = CuratedStanding(
+            self._waits_because(Zone.CURATED, topic, side.checkpoint),
+            ends_because(self._item(topic), has_table=side.curated is not None),
+        )
+        return side.story(rows, standing, self._table(self.names.curated_errors))
 
     def _in_parse_errors(self, wanted: Wanted, topic: str) -> list[ParseError]:
         table = self._table(self.names.parse_errors)
         if table is None:
             return []
-        files = table.files(_and(equal("topic_name", topic), wanted.filter))
+        files = table.files(both(equal("topic_name", topic), wanted.rows.filter))
         return [
             ParseError(**_arrival(topic, row), payload=row["raw_payload"], **{name: row[name] for name in _ERROR})
-            for row in _matching(files, wanted, (*_ARRIVAL, *_ERROR, "raw_payload", "topic_name"))
+            for row in matching(files, wanted.rows, (*_ARRIVAL, *_ERROR, "raw_payload", "topic_name"))
             if row["topic_name"] == topic
         ]
 
-    def _dead_letters(self, wanted: Wanted, topic: str | None, found_ids: Iterable[str]) -> list[Row]:
+    def _dead_letters(self, wanted: Wanted, topic: str | None, found_ids: Collection[str]) -> list[Row]:
         """Dead letters by message id, because they have no key of their own."""
         table = self._table(self.names.dlq_errors)
         if table is None:
             return []
-        ids = [wanted] if wanted == Wanted.message(wanted.value) else [Wanted.message(one) for one in sorted(found_ids)]
+        ids = OneOf("message_id", {wanted.value} if wanted.column == "message_id" else found_ids)
         return [
             {name: row[name] for name in (*_DEAD_LETTER, "snapshot_id")}
-            for one in ids
-            for row in _matching(table.files(one.filter), one, _DEAD_LETTER)
+            for row in matching(table.files(ids.filter), ids, _DEAD_LETTER)
             if topic in {None, row["topic_name"]}
         ]
 
-    def _waits_because(self, topic: str, checkpoint: int | None) -> str:
-        item = (self.state.item(topic) if self.state else None) or RegistryItem(topic)
-        if not item.processing_enabled:
-            return f"gate shut: {gate_words(item)}"
-        stored = self.state.checkpoint(pipeline_id(Zone.STANDARDIZED, topic)) if self.state else None
-        if stored is not None and stored.intent is not None:
-            return f"batch {stored.intent.batch.batch_id} is open: the next run finishes it"
-        if checkpoint is None:
-            return "no batch of this topic has run yet"
-        return f"newer than the checkpoint (RAW snapshot {checkpoint})"
+    def _waits_because(self, zone: Zone, topic: str, checkpoint: int | None) -> str:
+        stored = self.state.checkpoint(pipeline_id(zone, topic)) if self.state else None
+        return waits_because(self._item(topic), zone, checkpoint, stored.intent if stored else None)
 
-    def _table(self, name: TableName) -> _Table | None:
+    def _item(self, topic: str) -> RegistryItem:
+        return (self.state.item(topic) if self.state else None) or RegistryItem(topic)
+
+    def _table(self, name: TableName) -> TableAt | None:
         location = self.catalog.locations(name.database).get(name.table)
-        return _Table(str(name), location) if location else None
+        return TableAt(str(name), location) if location else None
 
 
 # zones
 
 
-def _in_raw(tables: Mapping[str, _Table], wanted: Wanted) -> dict[str, list[Row]]:
+def _tables(locations: Mapping[str, str], name: Callable[[str], TableName]) -> dict[str, TableAt]:
+    return {topic: TableAt(str(name(topic)), location) for topic, location in locations.items()}
+
+
+def _in_raw(tables: Mapping[str, TableAt], wanted: Wanted) -> dict[str, list[Row]]:
     """Matching RAW rows by topic. Tables of one shape are read by one query: there are hundreds of them."""
     shapes: defaultdict[tuple[DuckColumn, ...], list[TableFiles]] = defaultdict(list)
     topic_of: dict[str, str] = {}
     for topic, table in tables.items():
-        files = table.files(wanted.filter)
+        files = table.files(wanted.rows.filter)
         shapes[files.columns].append(files)
         topic_of |= {file.path: topic for file in files.data}
     found: defaultdict[str, list[Row]] = defaultdict(list)
@@ -196,37 +208,32 @@ def _in_raw(tables: Mapping[str, _Table], wanted: Wanted) -> dict[str, list[Row]
             tuple(file for files in parts for file in files.data),
             tuple(path for files in parts for path in files.deletes),
         )
-        for row in _matching(together, wanted, _RAW):
+        for row in matching(together, wanted.rows, _RAW):
             found[topic_of[row[FILE_COLUMN]]].append(row)
     return dict(found)
 
 
-def _in_standardized(table: _Table, wanted: Wanted, topic: str, found: Sequence[Row]) -> list[StandardizedRow]:
+def _in_standardized(table: TableAt, wanted: Wanted, topic: str, found: Sequence[Row]) -> list[StandardizedRow]:
     """Matching rows, looked for on the days of the RAW copies only: a row keeps its message's publish_time."""
-    files = table.files(_and(wanted.filter, _published_like(found)))
-    matching = _matching(files, wanted, (*_ARRIVAL, "_batch_id"))
-    return [StandardizedRow(**_arrival(topic, row), batch_id=row["_batch_id"]) for row in matching]
+    files = table.files(both(wanted.rows.filter, published_like(row["publish_time"] for row in found)))
+    rows = matching(files, wanted.rows, (*_ARRIVAL, BATCH_ID))
+    return [StandardizedRow(**_arrival(topic, row), batch_id=row[BATCH_ID]) for row in rows]
 
 
 # how far the topic is
 
 
-def _order(history: History) -> dict[int, int]:
-    """Each snapshot's place in a table's history, the oldest first."""
-    chain = [snapshot.snapshot_id for snapshot in history.ancestors(history.head)]
-    return {snapshot_id: place for place, snapshot_id in enumerate(reversed(chain))}
-
-
 def _read_by_batches(
-    wanted: Wanted, raw: _Table, checkpoint: int | None, found: Sequence[Row]
+    wanted: Wanted, raw: TableAt, checkpoint: int | None, found: Sequence[Row]
 ) -> Counter[tuple[Any, ...]]:
     """The copies that RAW held at the checkpoint: right even if maintenance has rewritten files since."""
-    history = raw.history()
+    history = raw.history
     if checkpoint is None or checkpoint not in history.snapshots:
         return Counter()
     if checkpoint == history.head:
         return Counter(map(_identity, found))
-    return Counter(map(_identity, _matching(raw.files(wanted.filter, checkpoint), wanted, _RAW)))
+    [files] = raw.files_as_of([checkpoint], wanted.rows.filter)
+    return Counter(map(_identity, matching(files, wanted.rows, _RAW)))
 
 
 def _copies(
@@ -247,27 +254,7 @@ def _by_witnesses(copies: Sequence[RawCopy], witnesses: Sequence[Arrival]) -> li
     return [replace(copy, processed=copy.message in known) for copy in copies]
 
 
-def _batch_ends(history: History | None) -> dict[str, int]:
-    """The RAW snapshot that each batch of a Standardized table read up to."""
-    return {
-        snapshot.summary[BATCH_ID_PROPERTY]: int(snapshot.summary[TO_SNAPSHOT_PROPERTY])
-        for snapshot in (history.ancestors(history.head) if history else ())
-        if BATCH_ID_PROPERTY in snapshot.summary
-    }
-
-
 # rows
-
-
-def _matching(files: TableFiles, wanted: Wanted, columns: Sequence[str]) -> list[Row]:
-    """Matching rows, each with its data file and the snapshot that wrote that."""
-    if not files.data:
-        return []
-    writers = {file.path: file.snapshot_id for file in files.data}
-    with views_of({"t": files}) as connection:
-        names = ", ".join((*columns, FILE_COLUMN))
-        sql = f"SELECT {names} FROM t WHERE {wanted.column} = {literal(wanted.value)}"  # noqa: S608  names are our own
-        return [{**row, "snapshot_id": writers[row[FILE_COLUMN]]} for row in rows(connection, sql)]
 
 
 def _arrival(topic: str, row: Row) -> Row:
@@ -276,23 +263,6 @@ def _arrival(topic: str, row: Row) -> Row:
 
 def _identity(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in _RAW)
-
-
-def _and(left: BooleanExpression, right: BooleanExpression) -> BooleanExpression:
-    from pyiceberg.expressions import And
-
-    return And(left, right)
-
-
-def _published_like(found: Sequence[Row]) -> BooleanExpression:
-    from pyiceberg.expressions import GreaterThanOrEqual, LessThanOrEqual, Reference
-    from pyiceberg.expressions.literals import literal as value_of
-
-    times = [row["publish_time"] for row in found]
-    return _and(
-        GreaterThanOrEqual(term=Reference("publish_time"), value=value_of(min(times))),
-        LessThanOrEqual(term=Reference("publish_time"), value=value_of(max(times))),
-    )
 
 
 def _not_found(wanted: Wanted, topic: str | None) -> TerminalError:

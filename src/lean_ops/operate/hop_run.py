@@ -97,7 +97,7 @@ class HopRun:
             self._parts.settle_ingest(work.topic)
             gate = self._parts.gate(work.topic)
         except Exception as error:
-            return [self._failed(work, error)]
+            return [self._broken_off(work, error)]
         if not gate.open:
             return [self._skipped(work, gate.reason)]
         return [self._take(work, hop, gate) for hop in work.plan.work]
@@ -106,13 +106,17 @@ class HopRun:
         work.began, work.zone, work.batch_id = self._parts.clock(), hop.zone, first_batch(hop)
         try:
             reason = self._batches(work, hop, gate)
-        except (LostLeaseError, SparkStartError):
-            raise
         except Exception as error:
-            if self._stopped.is_set():
-                return HopOutcome(hop.zone, RunStatus.SKIPPED, _INTERRUPTED)
-            return self._failed(work, error)
+            return self._broken_off(work, error)
         return HopOutcome(hop.zone, RunStatus.SUCCEEDED) if reason is None else self._skipped(work, reason)
+
+    def _broken_off(self, work: TopicAtWork, error: Exception) -> HopOutcome:
+        """An error is a failure of the hop, unless it ends the topic's work or comes of the run being stopped."""
+        if isinstance(error, LostLeaseError | SparkStartError):
+            raise error
+        if self._stopped.is_set():
+            return HopOutcome(work.zone, RunStatus.SKIPPED, _INTERRUPTED)
+        return self._failed(work, error)
 
     def _batches(self, work: TopicAtWork, hop: HopPlan, gate: Gate) -> str | None:
         """Why the hop could not go on; None if it is done."""
@@ -152,14 +156,14 @@ class HopRun:
         kind = error.alert_kind if isinstance(error, LeanOpsError) else LeanOpsError.alert_kind
         self._alert(Alert(f"{self._run_id}-{zone}-{failures}", work.topic, kind, "critical", reason))
         if failures >= self._failures_before_pause:
-            reason = self._pause(work.topic, failures, reason)
+            reason = self._pause(work.topic, zone, failures, reason)
         return HopOutcome(zone, RunStatus.FAILED, reason)
 
-    def _pause(self, topic: str, failures: int, reason: str) -> str:
+    def _pause(self, topic: str, zone: Zone, failures: int, reason: str) -> str:
         why = f"{failures} failures in a row, the last: {reason}"
         now = self._parts.clock().isoformat()
         self._parts.state.update_item(topic, lambda item: item.paused(why, now))
-        self._alert(Alert(self._run_id, topic, "TOPIC_PAUSED", "critical", why))
+        self._alert(Alert(f"{self._run_id}-{zone}", topic, "TOPIC_PAUSED", "critical", why))
         return f"{reason} (paused after {failures} failures in a row; `lean-ops resume {topic}` once it is mended)"
 
     def _record(self, work: TopicAtWork, status: RunStatus, reason: str) -> None:

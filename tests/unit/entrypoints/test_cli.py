@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from lean_ops.entrypoints.cli import hoist_global_options, main
 from lean_ops.entrypoints.context import fail_with
 from lean_ops.ledger.books import RunStatus
+from lean_ops.model.batch import Batch, Counts, Zone
 from lean_ops.model.errors import LeanOpsError, TerminalError, TransientError, WrongUseError
 from lean_ops.model.registry import Gate
-from lean_ops.operate.plan import RunPlan, TopicPlan
+from lean_ops.operate.hop_run import BatchOutcome
+from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan, TopicPlan
 from lean_ops.operate.run import TopicOutcome
 from lean_ops.wiring import Services
 
@@ -273,12 +275,18 @@ def test_a_terminal_error_inside_a_command_leaves_with_one(call: Any, monkeypatc
 # runs that found work
 
 
+OPEN = Gate(open=True, reason="")
+DAMAGED = HopPlan(Zone.STANDARDIZED, problem=TerminalError("[damaged]"))
+
+
 class FakePlanner:
-    """A plan of two topics."""
+    """A plan of the given topics."""
+
+    def __init__(self, *topics: TopicPlan) -> None:
+        self.topics = topics
 
     def plan(self, _: Any) -> RunPlan:
-        problem, gate = TerminalError("damaged"), Gate(open=True, reason="")
-        return RunPlan((TopicPlan("bad", gate, problem=problem), TopicPlan("good", gate, problem=problem)))
+        return RunPlan(self.topics)
 
 
 class FakeRun:
@@ -296,7 +304,11 @@ class FakeRun:
             yield outcome
 
 
-GOOD = TopicOutcome("good", RunStatus.SUCCEEDED)
+STANDARDIZED = BatchOutcome("s", Zone.STANDARDIZED, Counts(records_in=9, inserted=6, duplicates=2, errors=1))
+CURATED = BatchOutcome("c", Zone.CURATED, Counts(records_in=6, inserted=2, updated=1, superseded=2, errors=1))
+STANDARDIZED_BOOKS = "9 in = 6 standardized + 2 duplicates + 1 errors"
+CURATED_BOOKS = "6 in = 2 new + 1 updated + 2 superseded + 1 errors in curated"
+GOOD = TopicOutcome("good", RunStatus.SUCCEEDED, None, (STANDARDIZED,))
 HELD = TopicOutcome("bad", RunStatus.SKIPPED, "the lease is held by [ann]")
 BAD = TopicOutcome("bad", RunStatus.FAILED, "it [fell] over")
 
@@ -304,7 +316,8 @@ BAD = TopicOutcome("bad", RunStatus.FAILED, "it [fell] over")
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Any:
     def prepare(*outcomes: TopicOutcome | BaseException) -> None:
-        monkeypatch.setattr(Services, "planner", FakePlanner())
+        topics = (TopicPlan(name, OPEN, (DAMAGED,)) for name in ("bad", "good"))
+        monkeypatch.setattr(Services, "planner", FakePlanner(*topics))
         monkeypatch.setattr(Services, "new_run", lambda _: FakeRun(*outcomes))
         monkeypatch.setattr("lean_ops.entrypoints.logs.log_into", lambda _: None)
 
@@ -316,7 +329,7 @@ def test_a_run_with_a_failed_topic_leaves_with_one_after_all_are_told(call: Any,
     said = call("run")
     assert said.code == 1
     assert "1/2 bad: failed: it [fell] over" in said.out
-    assert "2/2 good: 0 in = 0 standardized" in said.out
+    assert f"2/2 good: {STANDARDIZED_BOOKS}\n" in said.out
     assert "1 of 2 topics failed" in said.err
 
 
@@ -347,6 +360,75 @@ def test_an_interrupted_run_leaves_with_one_and_says_how_it_goes_on(call: Any, r
     assert "next `lean-ops run` continues" in said.err
 
 
+@pytest.mark.parametrize(
+    ("batches", "books"),
+    [
+        ((STANDARDIZED, STANDARDIZED), "18 in = 12 standardized + 4 duplicates + 2 errors"),
+        ((STANDARDIZED, CURATED), f"{STANDARDIZED_BOOKS}; {CURATED_BOOKS}"),
+        ((CURATED,), CURATED_BOOKS),
+        ((), "nothing new"),
+    ],
+    ids=["two batches", "both hops", "curated alone", "none"],
+)
+def test_a_topic_that_is_done_is_told_with_the_books_of_each_zone(
+    call: Any, runs: Any, batches: tuple[BatchOutcome, ...], books: str
+) -> None:
+    runs(TopicOutcome("good", RunStatus.SUCCEEDED, None, batches))
+    assert f"1/2 good: {books}\n" in call("run").out
+
+
+def test_a_topic_that_failed_is_told_with_what_was_done_before(call: Any, runs: Any) -> None:
+    runs(TopicOutcome("bad", RunStatus.FAILED, "it [fell] over", (STANDARDIZED,)))
+    assert f"1/2 bad: failed: it [fell] over (done: {STANDARDIZED_BOOKS})\n" in call("run").out
+
+
+# plans
+
+
+def planned(zone: Zone, start: int | None, resumes: bool = False) -> PlannedBatch:
+    return PlannedBatch(Batch("events", zone, start, 7, "1.0.0"), 5, resumes)
+
+
+def row(topic: str, plan: str, **values: Any) -> dict[str, Any]:
+    """A row of the plan in which everything that is not said is not known."""
+    keys = ("records", "zone", "from_snapshot", "to_snapshot", "batch_id")
+    return {"topic": topic, "plan": plan, **dict.fromkeys(keys), **values}
+
+
+def explained(call: Any, monkeypatch: pytest.MonkeyPatch, *topics: TopicPlan) -> list[dict[str, Any]]:
+    monkeypatch.setattr(Services, "planner", FakePlanner(*topics))
+    said = call("run", "--explain", "--json")
+    assert said.code == 0
+    rows: list[dict[str, Any]] = json.loads(said.out)
+    return rows
+
+
+def test_a_plan_is_a_row_for_each_batch_of_each_hop(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = planned(Zone.STANDARDIZED, 3, resumes=True), planned(Zone.CURATED, None)
+    hops = (HopPlan(Zone.STANDARDIZED, (first,)), HopPlan(Zone.CURATED, (second,), follows=True))
+    known = {"records": 5, "to_snapshot": "7"}
+    assert explained(call, monkeypatch, TopicPlan("events", OPEN, hops)) == [
+        row("events", "resume", **known, zone="standardized", from_snapshot="3", batch_id=first.batch.batch_id),
+        row("events", "process", **known, zone="curated", batch_id=second.batch.batch_id),
+        row("events", "process what the hop before brings", zone="curated"),
+    ]
+
+
+def test_a_hop_that_can_not_be_planned_says_why(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = TopicPlan("bad", OPEN, (DAMAGED, HopPlan(Zone.CURATED)))
+    assert explained(call, monkeypatch, plan) == [row("bad", "can't be planned: [damaged]", zone="standardized")]
+    assert "can't be planned: [damaged]" in call("run", "--explain").out
+
+
+def test_a_topic_without_a_batch_is_a_row_of_the_plan_too(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = TopicPlan("idle", OPEN, (HopPlan(Zone.STANDARDIZED), HopPlan(Zone.CURATED)))
+    shut = TopicPlan("shut", Gate(open=False, reason="paused: night"), waiting=23)
+    assert explained(call, monkeypatch, idle, shut) == [
+        row("idle", "nothing new", records=0),
+        row("shut", "skipped, paused: night", records=23),
+    ]
+
+
 # what a command does not pay for
 
 
@@ -367,6 +449,7 @@ def test_importing_the_command_line_loads_nothing_heavy() -> None:
 def test_an_idle_command_loads_nothing_heavy(home: Path, command: str) -> None:
     assert home.is_dir()
     with closing(sqlite3.connect(home / "catalog.db")) as catalog:
-        catalog.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
+        columns = "catalog_name, table_namespace, table_name, metadata_location, iceberg_type"
+        catalog.execute(f"CREATE TABLE iceberg_tables ({columns})")
     program = "from lean_ops.entrypoints.cli import app; import sys; app(sys.argv[1:], standalone_mode=False)"
     assert loaded_by(program, "--home", str(home), command) == set()

@@ -1,4 +1,4 @@
-"""The commands in this process: what they print and with which code they leave. The history row is kept aside."""
+"""The commands in this process: what they print and with which code they leave. History and tables are kept aside."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, rows: list[Any], capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    tmp_path: Path, rows: list[Any], tables: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
     assert rows == []
+    monkeypatch.setattr(Services, "schema_tables", tables)
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -67,13 +70,14 @@ def test_lint_tells_file_path_and_what_is_allowed(run: Run, tmp_path: Path) -> N
     }
 
 
-def test_submit_then_list_and_show(run: Run, rows: list[Any]) -> None:
+def test_submit_then_list_and_show(run: Run, rows: list[Any], tables: Any) -> None:
     assert run("schema", "submit", "events", EXAMPLES / "events.json") == (
         0,
         "schema 1.0.0 of events is active (NEW)\n",
         "",
     )
     assert [(row["topic_name"], row["schema_version"]) for row in rows] == [("events", "1.0.0")]
+    assert tables.made_for == ["1.0.0"]
     code, out, _ = run("schema", "list", "--json")
     assert code == 0
     assert json.loads(out) == [

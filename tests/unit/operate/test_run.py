@@ -15,9 +15,10 @@ from lean_ops.ledger.books import Alert, RunStatus
 from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
 from lean_ops.model.errors import TerminalError, TransientError
 from lean_ops.model.registry import Flow, Gate, RegistryItem, Status
+from lean_ops.operate.hop_run import BatchOutcome, RunParts
 from lean_ops.operate.leases import LeaseKeeper
-from lean_ops.operate.plan import PlannedBatch, RunPlan, TopicPlan
-from lean_ops.operate.run import BatchOutcome, Run, RunParts, TopicOutcome
+from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan, TopicPlan
+from lean_ops.operate.run import Run, TopicOutcome
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 from lean_ops.state.sqlite import SqliteStateStore
@@ -40,10 +41,10 @@ def fails(error: BaseException) -> Act:
 
 
 class FakeBatches:
-    """Runs batches by what the test says of a topic; remembers which."""
+    """Runs batches by what the test says of a topic, or of one of its hops; remembers which."""
 
     def __init__(self) -> None:
-        self.acts: dict[str, Act] = {}
+        self.acts: dict[str | tuple[str, Zone], Act] = {}
         self.outdated: set[str] = set()
         self.ran: list[PlannedBatch] = []
 
@@ -51,11 +52,12 @@ class FakeBatches:
         return planned.batch.topic not in self.outdated
 
     def run(self, planned: PlannedBatch, gate: Gate, lease: Lease, run_id: str) -> Counts:
+        topic, zone = planned.batch.topic, planned.batch.zone
         assert gate == OPEN
-        assert lease.topic == planned.batch.topic
+        assert lease.topic == topic
         assert run_id
         self.ran.append(planned)
-        return self.acts.get(planned.batch.topic, done)(planned, lease)
+        return self.acts.get((topic, zone), self.acts.get(topic, done))(planned, lease)
 
 
 class FakeBooks:
@@ -77,6 +79,19 @@ class FakeBooks:
         self.alerts.append(alert)
 
 
+class FakePlanner:
+    """Plans hops that follow by what the test says of a topic; remembers after how many batches it was asked."""
+
+    def __init__(self, ran: list[PlannedBatch]) -> None:
+        self.hops: dict[str, HopPlan] = {}
+        self.asked: list[tuple[str, Zone, Gate, int]] = []
+        self._ran = ran
+
+    def plan_hop(self, topic: str, zone: Zone, gate: Gate) -> HopPlan:
+        self.asked.append((topic, zone, gate, len(self._ran)))
+        return self.hops.get(topic, HopPlan(zone))
+
+
 class QuickStore(SqliteStateStore):
     """The embedded store without waiting for the disk."""
 
@@ -93,9 +108,12 @@ class Bench:
         self.state = QuickStore(folder / "state.db", 300, lambda _: False)
         self.state.items()
         self.batches = FakeBatches()
+        self.planner = FakePlanner(self.batches.ran)
         self.books = FakeBooks()
         self.gates: dict[str, Gate] = {}
         self.settled: list[str] = []
+        self.ask_gate: Callable[[str], Gate] = lambda topic: self.gates.get(topic, OPEN)
+        self.settle: Callable[[str], object] = self.settled.append
         self.cancelled = Event()
         self.keeper: type[LeaseKeeper] = LeaseKeeper
 
@@ -107,8 +125,9 @@ class Bench:
             books,
             self.state,
             self.keeper(self.state, "ann", lambda: NOW, 60),
-            lambda topic: self.gates.get(topic, OPEN),
-            self.settled.append,
+            self.ask_gate,
+            self.planner.plan_hop,
+            self.settle,
             self.cancelled.set,
             lambda: NOW,
         )
@@ -119,8 +138,8 @@ class Bench:
         assert len(outcomes) == len(plans)
         return {outcome.topic: outcome for outcome in outcomes}
 
-    def failures(self, topic: str) -> int:
-        return self.state.checkpoint(pipeline_id(Zone.STANDARDIZED, topic)).failures
+    def failures(self, topic: str, zone: Zone = Zone.STANDARDIZED) -> int:
+        return self.state.checkpoint(pipeline_id(zone, topic)).failures
 
     def is_free(self, topic: str) -> bool:
         return isinstance(self.state.acquire(topic, "looking", NOW), Lease)
@@ -132,27 +151,30 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield Bench(tmp_path)
 
 
-def batches_of(topic: str, *ends: int) -> tuple[PlannedBatch, ...]:
+def hop_of(topic: str, *ends: int, zone: Zone = Zone.STANDARDIZED) -> HopPlan:
+    """A hop whose batches end at the given snapshots of its source."""
     starts = (None, *ends[:-1])
-    return tuple(
-        PlannedBatch(Batch(topic, Zone.STANDARDIZED, start, end, "1.0.0"), 5)
-        for start, end in zip(starts, ends, strict=True)
-    )
+    batches = (Batch(topic, zone, start, end, "1.0.0") for start, end in zip(starts, ends, strict=True))
+    return HopPlan(zone, tuple(PlannedBatch(batch, 5) for batch in batches))
 
 
 def to_do(topic: str, *ends: int) -> TopicPlan:
-    return TopicPlan(topic, OPEN, batches_of(topic, *(ends or (1,))))
+    return TopicPlan(topic, OPEN, (hop_of(topic, *(ends or (1,))),))
+
+
+def batches_of(plan: TopicPlan) -> list[PlannedBatch]:
+    return [planned for hop in plan.hops for planned in hop.batches]
 
 
 def succeeded(plan: TopicPlan) -> TopicOutcome:
-    outcomes = tuple(BatchOutcome(one.batch.batch_id, Zone.STANDARDIZED, COUNTS) for one in plan.batches)
-    return TopicOutcome(plan.topic, RunStatus.SUCCEEDED, None, outcomes)
+    outcomes = (BatchOutcome(one.batch.batch_id, one.batch.zone, COUNTS) for one in batches_of(plan))
+    return TopicOutcome(plan.topic, RunStatus.SUCCEEDED, None, tuple(outcomes))
 
 
 def test_each_topics_batches_are_done_in_order_and_its_lease_is_given_back(bench: Bench) -> None:
     events, orders = to_do("events", 1, 2, 3), to_do("orders")
     assert bench.run(events, orders) == {"events": succeeded(events), "orders": succeeded(orders)}
-    assert [one for one in bench.batches.ran if one.batch.topic == "events"] == list(events.batches)
+    assert [one for one in bench.batches.ran if one.batch.topic == "events"] == batches_of(events)
     assert sorted(bench.settled) == ["events", "orders"]
     assert bench.books.rows == bench.books.alerts == []
     assert bench.is_free("events")
@@ -160,7 +182,7 @@ def test_each_topics_batches_are_done_in_order_and_its_lease_is_given_back(bench
 
 
 def test_nothing_planned_is_nothing_done(bench: Bench) -> None:
-    assert list(bench.new_run().execute(RunPlan((TopicPlan("events", OPEN),)))) == []
+    assert list(bench.new_run().execute(RunPlan((TopicPlan("events", OPEN, (HopPlan(Zone.STANDARDIZED),)),)))) == []
 
 
 def test_outcomes_come_as_the_topics_finish(bench: Bench) -> None:
@@ -208,7 +230,7 @@ def test_a_failure_leaves_a_history_row_and_an_alert(bench: Bench) -> None:
     [row] = bench.books.rows
     assert (row["run_id"], row["topic_name"], row["zone"]) == ("run", "bad", "standardized")
     assert (row["status"], row["reason"]) == ("FAILED", "it does not balance. Look at it.")
-    assert (row["batch_id"], row["records_in"]) == (plan.batches[0].batch.batch_id, None)
+    assert (row["batch_id"], row["records_in"]) == (batches_of(plan)[0].batch.batch_id, None)
     [alert] = bench.books.alerts
     assert (alert.topic, alert.kind, alert.severity) == ("bad", "JOB_FAILED", "critical")
     assert alert.message == row["reason"]
@@ -216,7 +238,7 @@ def test_a_failure_leaves_a_history_row_and_an_alert(bench: Bench) -> None:
 
 def test_a_topic_that_could_not_be_planned_fails_with_the_plans_problem(bench: Bench) -> None:
     problem = TerminalError("its metadata file is damaged", where="db.bad_staging")
-    outcomes = bench.run(TopicPlan("bad", OPEN, problem=problem), to_do("good"))
+    outcomes = bench.run(TopicPlan("bad", OPEN, (HopPlan(Zone.STANDARDIZED, problem=problem),)), to_do("good"))
     assert outcomes["bad"] == TopicOutcome("bad", RunStatus.FAILED, str(problem))
     assert outcomes["good"].status is RunStatus.SUCCEEDED
     assert bench.failures("bad") == 1
@@ -225,7 +247,7 @@ def test_a_topic_that_could_not_be_planned_fails_with_the_plans_problem(bench: B
 
 def test_a_failure_in_the_second_batch_is_recorded_under_that_batch_and_the_first_is_told(bench: Bench) -> None:
     plan = to_do("events", 1, 2)
-    first, second = plan.batches
+    first, second = batches_of(plan)
 
     def second_fails(planned: PlannedBatch, _: Lease) -> Counts:
         if planned is second:
@@ -374,7 +396,7 @@ def test_a_second_batch_that_another_run_has_done_keeps_the_first_in_the_outcome
     bench.batches.acts["events"] = overtaken
     outcome = bench.run(plan)["events"]
     assert outcome.status is RunStatus.SKIPPED
-    assert [one.batch_id for one in outcome.batches] == [plan.batches[0].batch.batch_id]
+    assert [one.batch_id for one in outcome.batches] == [batches_of(plan)[0].batch.batch_id]
 
 
 # interrupts
@@ -432,5 +454,5 @@ def test_an_interrupt_lets_the_running_batch_finish_and_starts_no_next_one(bench
     assert next(outcomes).topic == "quick"
     assert started.wait(30)
     interrupt(outcomes)
-    assert [one for one in bench.batches.ran if one.batch.topic == "slow"] == [slow.batches[0]]
+    assert [one for one in bench.batches.ran if one.batch.topic == "slow"] == batches_of(slow)[:1]
     assert bench.is_free("slow")

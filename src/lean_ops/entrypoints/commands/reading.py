@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,8 @@ from lean_ops.model.topic import parse_topic
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
-    from lean_ops.ledger.fates import CopyFate
+    from lean_ops.ledger.curated_fates import CuratedError, RowFate
+    from lean_ops.ledger.fates import CopyFate, ParseError
     from lean_ops.ledger.status import TopicStatus
     from lean_ops.ledger.trace import Trace
     from lean_ops.state.sqlite import SqliteStateStore
@@ -56,7 +58,7 @@ def errors(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20)
 
     call = app_of(ctx)
     services = call.services_with_lake()
-    name = _known_topic(services, topic)
+    name = known_topic(services, topic)
     report = LedgerReader(services.lake.file, services.settings.names).errors(name, limit)
     if call.console.as_json:
         call.console.document({"totals": report.totals, "errors": report.newest})
@@ -73,7 +75,7 @@ def drift(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20) 
 
     call = app_of(ctx)
     services = call.services_with_lake()
-    name = _known_topic(services, topic)
+    name = known_topic(services, topic)
     rows = LedgerReader(services.lake.file, services.settings.names).drift(name, limit)
     call.console.rows("drift", rows, _telling_columns(rows, leave_out={"batch_id"}))
 
@@ -84,7 +86,7 @@ def history(ctx: typer.Context, topic: _TopicArgument = None, limit: _Limit = 20
 
     call = app_of(ctx)
     services = call.services_with_lake()
-    name = _known_topic(services, topic)
+    name = known_topic(services, topic)
     rows = LedgerReader(services.lake.file, services.settings.names).history(name, limit)
     call.console.rows("runs", rows, _telling_columns(rows, leave_out={"ended_at", "batch_id", "run_id", "engine"}))
 
@@ -132,7 +134,7 @@ def existing_state(services: Services) -> SqliteStateStore | None:
     return services.state if services.settings.state_file.is_file() else None
 
 
-def _known_topic(services: Services, topic: str | None) -> str | None:
+def known_topic(services: Services, topic: str | None) -> str | None:
     """The topic by its own name; WrongUseError with near names if nobody knows it."""
     from difflib import get_close_matches
 
@@ -169,11 +171,14 @@ def _status_line(topic: TopicStatus) -> dict[str, Any]:
         "gate": topic.gate,
         "raw": topic.raw_rows,
         "standardized": topic.standardized_rows,
+        "curated": topic.curated_rows,
         "pending": topic.pending,
         "waiting": topic.snapshots_waiting,
+        "to curate": topic.curated_pending,
         "checkpoint": topic.checkpoint_at.strftime("%m-%d %H:%M") if topic.checkpoint_at else None,
-        "open batch": topic.open_batch,
+        "open batch": ", ".join(batch for batch in (topic.open_batch, topic.curated_open_batch) if batch),
         "failures": topic.failures or None,
+        "curate failures": topic.curated_failures or None,
         "lease": topic.lease,
         "problem": topic.problem,
     }
@@ -201,28 +206,49 @@ def trace_document(story: Trace) -> dict[str, Any]:
         "copies": [{name: value for name, value in copy.items() if name not in hidden} for copy in copies],
         "standardized": [asdict(row) for row in story.standardized],
         "parse_errors": [asdict(row) for row in story.parse_errors],
+        "curated": [_row_fate(found) for found in story.curated],
+        "curated_errors": [asdict(row) for row in story.curated_errors],
         "dead_letters": list(story.dead_letters),
+    }
+
+
+def _row_fate(found: RowFate) -> dict[str, Any]:
+    """A Standardized row's fate; its snapshot is one of Curated, or of its errors for a curated error."""
+    row, version = found.row, found.version
+    return {
+        "topic": row.topic,
+        "message_id": row.message_id,
+        "publish_time": row.publish_time,
+        "key": row.idempotency_key,
+        "zone": "standardized",
+        "fate": str(found.fate),
+        "reason": found.reason,
+        "current": found.is_current,
+        "batch_id": found.batch_id,
+        "snapshot_id": found.snapshot_id,
+        "first_seen_ts": version.first_seen_ts if version else None,
+        "last_updated_ts": version.last_updated_ts if version else None,
+        "schema_version": version.schema_version if version else None,
     }
 
 
 def trace_lines(story: Trace) -> list[str]:
     """The story as indented lines, by message."""
     lines = [f"[bold]{escape(story.wanted.column)} {escape(story.wanted.value)}[/bold]"]
-    message: tuple[str, str, datetime] | None = None
-    for found in story.copies:
-        if found.copy.message != message:
-            message = found.copy.message
-            published = _moment(found.copy.publish_time)
-            lines.append(f"  topic {message[0]}: message {escape(message[1])}, published {published}")
-        lines += _copy_lines(found)
-    for error in story.parse_errors:
-        words = f"{error.error_type}: {error.error_message} (batch {error.batch_id}, replay {error.replay_status})"
-        lines.append(f"  parse error of message {escape(error.message_id)}: {escape(words)}")
+    for message, copies in groupby(story.copies, lambda found: found.copy.message):
+        topic, message_id, published = message
+        lines.append(f"  topic {topic}: message {escape(message_id)}, published {_moment(published)}")
+        lines += [line for found in copies for line in _copy_lines(found)]
+        lines += [line for found in story.curated if found.row.message == message for line in _row_lines(found)]
+    lines += [_error_line("parse", error) for error in story.parse_errors]
+    for refused in story.curated_errors:
+        asked = (f"fields {', '.join(refused.error_fields)}", f"schema {refused.schema_version}")
+        lines.append(_error_line("curated", refused, *asked))
     for letter in story.dead_letters:
         words = f"{letter['error_type']}: {letter['error_message']} (topic {letter['topic_name']})"
         lines.append(f"  dead letter: {escape(words)}")
         lines.append(f"    archived {_moment(letter['archived_at'])} at {escape(str(letter['archive_path']))}")
-    return lines
+    return lines + (_version_lines(story.curated) if story.wanted.column == "idempotency_key" else [])
 
 
 def _copy_lines(found: CopyFate) -> list[str]:
@@ -232,6 +258,34 @@ def _copy_lines(found: CopyFate) -> list[str]:
         f"    raw copy ingested {landed}, snapshot {copy.snapshot_id}",
         f"      [bold]{found.fate}[/bold]: {escape(found.reason)}",
     ]
+
+
+def _row_lines(found: RowFate) -> list[str]:
+    """A Standardized row and its fate; the reason of a current row has its snapshot already."""
+    shown = "" if found.is_current or found.snapshot_id is None else f" (snapshot {found.snapshot_id})"
+    lines = [
+        f"    standardized row of batch {escape(str(found.row.batch_id))}, snapshot {found.row.snapshot_id}",
+        f"      [bold]{found.fate}[/bold]: {escape(found.reason)}{shown}",
+    ]
+    if found.version is not None:
+        seen, updated = _moment(found.version.first_seen_ts), _moment(found.version.last_updated_ts)
+        lines.append(f"        key first seen {seen}, row written {updated}, schema {found.version.schema_version}")
+    return lines
+
+
+def _error_line(kind: str, error: ParseError | CuratedError, *more: str) -> str:
+    details = ", ".join((*more, f"batch {error.batch_id}", f"replay {error.replay_status}"))
+    words = f"{error.error_type}: {error.error_message} ({details})"
+    return f"  {kind} error of message {escape(error.message_id)}: {escape(words)}"
+
+
+def _version_lines(versions: Sequence[RowFate]) -> list[str]:
+    """The key's versions at a glance."""
+    lines = []
+    for topic, found in groupby(versions, lambda version: version.row.topic):
+        lines.append(f"  versions of the key in topic {topic}, newest last")
+        lines += [f"    {escape(one.row.message_id)}: {one.fate}{' (current)' * one.is_current}" for one in found]
+    return lines
 
 
 def _moment(value: date | None) -> str:
