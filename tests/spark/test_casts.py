@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import functions as F
 from tests.spellings import SPELLINGS
 
-from lean_ops.curate.casts import cast_text, not_blank, spark_type
+from lean_ops.curate.casts import cast_text, not_blank
+from lean_ops.curate.sql import spark_type
 from lean_ops.model.data_type import DataType, Kind, TimeFormat
 from lean_ops.wiring import Services
 
@@ -49,7 +50,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def cast_by_spark(services: Services, texts: list[str], kind: DataType, time_format: TimeFormat) -> list[Any]:
     """Each text's value by the job; times as microseconds, which no time zone of this machine can bend."""
     spark = services.sessions.mine()
-    value = cast_text(F.col("text"), kind, time_format)
+    value = F.expr(cast_text("text", kind, time_format))
     if kind.kind is Kind.TIMESTAMP:
         value = F.unix_micros(value)
     frame = spark.createDataFrame(list(enumerate(texts)), "place int, text string")
@@ -116,7 +117,7 @@ def test_any_text_is_cast_as_the_reference_casts_it(
 def test_a_value_has_exactly_its_declared_type(services: Services) -> None:
     spark = services.sessions.mine()
     for kind, time_format in TYPES + MORE_TYPES:
-        frame = spark.sql("SELECT '1' AS text").select(cast_text(F.col("text"), kind, time_format).alias("value"))
+        frame = spark.sql("SELECT '1' AS text").selectExpr(f"{cast_text('text', kind, time_format)} AS value")
         assert frame.schema["value"].dataType.simpleString() == spark_type(kind)
 
 
@@ -129,5 +130,5 @@ def test_only_blanks_are_blank(services: Services) -> None:
     spark = services.sessions.mine()
     texts = ["", " ", "\t\n\r\f\v ", "a", " a ", "\u00a0", "\u2003", "0", "\x00"]
     frame = spark.createDataFrame([(text,) for text in texts], "text string")
-    kept = [row.value for row in frame.select(not_blank(F.col("text")).alias("value")).collect()]
+    kept = [row.value for row in frame.selectExpr(f"{not_blank('text')} AS value").collect()]
     assert kept == [None, None, None, "a", " a ", "\u00a0", "\u2003", "0", "\x00"]

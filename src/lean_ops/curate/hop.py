@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.curate.merge import Observed, judged_rows, merge_rows, refused_rows
 from lean_ops.curate.rows import Judgement
-from lean_ops.lake.snapshots import History, history_of
+from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
 from lean_ops.lake.staging import Stage, Staged, append_nothing, open_stage, staged_snapshots
 from lean_ops.model.batch import Counts
@@ -38,7 +38,12 @@ class Merged:
     inserted: int
     updated: int
     added_records: int
-    live_rows: int
+    possible_rows: range
+
+    @property
+    def rows(self) -> int:
+        """Rows that the merge wrote."""
+        return self.inserted + self.updated
 
 
 class CurateHop:
@@ -82,8 +87,9 @@ class CurateHop:
         else:
             append_nothing(self._lake, stage, batch)
             observed, merged = Observed(), self._merged(stage, _nothing)
-        counts = self._balanced(batch, before, merged, observed, records_in)
-        return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {})
+        rows = before.live_rows + merged.inserted
+        counts = self._balanced(batch, rows, merged, observed, records_in)
+        return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {ROWS_PROPERTY: str(rows)})
 
     def _merge(
         self,
@@ -110,23 +116,22 @@ class CurateHop:
         """What the branch's one commit did."""
         (snapshot,) = staged_snapshots(self._lake, stage)
         inserted, updated = told(stage, snapshot, "inserted"), told(stage, snapshot, "updated")
-        return Merged(snapshot.snapshot_id, inserted, updated, snapshot.count("added-records"), snapshot.live_rows)
+        return Merged(snapshot.snapshot_id, inserted, updated, snapshot.count("added-records"), snapshot.possible_rows)
 
-    def _balanced(self, batch: Batch, before: History, merged: Merged, observed: Observed, records_in: int) -> Counts:
+    def _balanced(self, batch: Batch, rows: int, merged: Merged, observed: Observed, records_in: int) -> Counts:
         """The books, each number held against a witness: summaries, the job, the error table and the files' rows."""
         errors = self._errors_of(batch) if observed.errors else 0
         good = observed.records_in - observed.errors
-        out = merged.inserted + merged.updated
-        counts = Counts(records_in, merged.inserted, merged.updated, superseded=good - out, errors=errors)
+        counts = Counts(records_in, merged.inserted, merged.updated, superseded=good - merged.rows, errors=errors)
         confirmed = (
             counts.balanced
             and observed.records_in == records_in
-            and out <= observed.keys <= good
-            and merged.added_records == out
-            and merged.live_rows - before.live_rows == merged.inserted
+            and merged.rows <= observed.keys <= good
+            and merged.rows == merged.added_records
+            and rows in merged.possible_rows
         )
         if not confirmed:
-            raise UnbalancedError(batch, counts, _seen(observed, merged, before))
+            raise UnbalancedError(batch, counts, _seen(observed, merged, rows))
         return counts
 
 
@@ -147,8 +152,8 @@ def _told(stage: Stage, snapshot: Snapshot, what: str) -> int:
     return snapshot.count(_MERGED + what)
 
 
-def _seen(observed: Observed, merged: Merged, before: History) -> str:
+def _seen(observed: Observed, merged: Merged, rows: int) -> str:
     return (
         f"the job saw {observed.records_in} records, {observed.errors} errors and {observed.keys} keys; the merge wrote"
-        f" {merged.added_records} rows, and the table went from {before.live_rows} to {merged.live_rows}"
+        f" {merged.added_records} rows, and of {rows} rows in all the table can hold {merged.possible_rows}"
     )

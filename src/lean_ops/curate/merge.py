@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _ROW_OF_TASK: Final = "row of its task"
 _SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 # Refused rows travel with the counts while they are few and short: these bounds hold for each task.
-_CARRIED_ROWS: Final = 2_000
-_CARRIED_CHARACTERS: Final = 2_000
+_CARRIED_ROWS: Final = 10_000
+_CARRIED_CHARACTERS: Final = 1_000
 _ERROR_SLICE_CHARACTERS: Final = 32 * 1024 * 1024
 # A table in buckets of the key is joined bucket by bucket: only the batch is moved, however large the table is.
 _JOIN_BY_BUCKET: Final = {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pyspark.sql import functions as F
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from lean_ops.curate import sql
 
 _SHOWN: Final = 4
 _BLOCK: Final = 64  # bytes of a SHA-256 block, by which RFC 2104 pads a key
@@ -30,24 +27,24 @@ class PiiKey:
         return cls(bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key))
 
 
-def protected(value: Column, pii: str | None, key: PiiKey | None) -> Column:
+def protected(value: str, pii: str | None, key: PiiKey | None) -> str:
     """A STRING value as it may be written."""
     if pii == "hash":
         if key is None:
             raise ValueError("a schema that hashes is only active while there is a key")
-        return keyed_hash(value, key)
+        return _keyed_hash(value, key)
     if pii == "mask":
-        return masked(value)
-    return F.lit(None).cast("string") if pii == "drop" else value
+        return _masked(value)
+    return "CAST(NULL AS string)" if pii == "drop" else value
 
 
-def keyed_hash(value: Column, key: PiiKey) -> Column:
+def _keyed_hash(value: str, key: PiiKey) -> str:
     """HMAC-SHA-256 of the text's UTF-8 bytes, in hexadecimal; NULL stays NULL."""
-    inner = F.sha2(F.concat(F.lit(key.inner), F.encode(value, "UTF-8")), 256)
-    return F.sha2(F.concat(F.lit(key.outer), F.unhex(inner)), 256)
+    inner = f"sha2(concat(X'{key.inner.hex()}', encode({value}, 'UTF-8')), 256)"
+    return f"sha2(concat(X'{key.outer.hex()}', unhex({inner})), 256)"
 
 
-def masked(value: Column) -> Column:
+def _masked(value: str) -> str:
     """All but the last four characters as `*`; of a text that short every character, or nothing would be hidden."""
-    hidden = F.when(F.length(value) > _SHOWN, F.length(value) - _SHOWN).otherwise(F.length(value))
-    return F.concat(F.repeat(F.lit("*"), hidden), F.substr(value, hidden + 1))
+    hidden = sql.when(f"length({value}) > {_SHOWN}", f"length({value}) - {_SHOWN}", f"length({value})")
+    return f"concat(repeat('*', {hidden}), substring({value}, {hidden} + 1))"

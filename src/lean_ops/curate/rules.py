@@ -1,27 +1,23 @@
-"""What a schema asks of a row, as Columns: each rule is its reason, or NULL while the row keeps it."""
+"""What a schema asks of a row: what breaks each rule, and the reason that is then given. Both are SQL over the row."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
-from lean_ops.curate.casts import not_blank, spark_type
+from lean_ops.curate import sql
+from lean_ops.curate.casts import not_blank
 from lean_ops.model.data_type import Kind
 from lean_ops.model.tables import ENVELOPE, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import Column
-
     from lean_ops.model.schema import PayloadColumn, Schema
 
 _SHOWN_CHARACTERS: Final = 100
 _SHOWN_CHOICES: Final = 10
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ErrorType(StrEnum):
@@ -32,82 +28,90 @@ class ErrorType(StrEnum):
     RULE_VIOLATION = "RULE_VIOLATION"
 
 
-def text_of(name: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of one field: `broken` is true for a row that breaks it (NULL counts as kept), `message` says how."""
+
+    error_type: ErrorType
+    field: str
+    broken: str
+    message: str
+
+    @property
+    def reason(self) -> str:
+        """The reason as data, NULL for a row that keeps the rule; `severity` sorts the types."""
+        reason = sql.struct(
+            severity=str(list(ErrorType).index(self.error_type)),
+            error_type=sql.text(self.error_type),
+            field=sql.text(self.field),
+            message=f"concat({sql.text(f'{self.field}: ')}, {self.message})",
+        )
+        return sql.when(self.broken, reason)
+
+
+def text_of(column: str) -> str:
     """The column that holds a payload column's text before its cast; the space keeps it apart from every name."""
-    return f"text {name}"
+    return f"text {column}"
 
 
-def rules_of(schema: Schema) -> list[Column]:
+def rules_of(schema: Schema) -> list[Rule]:
     """Every rule of a schema, over rows that have the envelope, the typed columns and their texts."""
     payload = schema.payload_columns.items()
     return [*_envelope_rules(schema), *(rule for name, column in payload for rule in _column_rules(name, column))]
 
 
-def _reason(error_type: ErrorType, field: str, message: Column) -> Column:
-    """A reason as data; `severity` sorts the types."""
-    severity = list(ErrorType).index(error_type)
-    return F.struct(
-        F.lit(severity).alias("severity"),
-        F.lit(error_type.value).alias("error_type"),
-        F.lit(field).alias("field"),
-        F.concat(F.lit(f"{field}: "), message).alias("message"),
-    )
-
-
-def _envelope_rules(schema: Schema) -> Iterator[Column]:
+def _envelope_rules(schema: Schema) -> Iterator[Rule]:
     for column in ENVELOPE:
         asked = schema.envelope_column(column.name)
         if asked.must_be_present:
-            value = F.col(column.name)
-            value = not_blank(value) if column.type is ColumnType.STRING else value
-            yield _missing(column.name, value, "a critical data element" if asked.cde else "required")
+            value = not_blank(column.name) if column.type is ColumnType.STRING else column.name
+            yield _presence(column.name, value, is_cde=asked.cde)
 
 
-def _missing(name: str, value: Column, why: str) -> Column:
-    return F.when(value.isNull(), _reason(ErrorType.CDE_VIOLATION, name, F.lit(f"is missing and {why}")))
+def _presence(field: str, value: str, *, is_cde: bool) -> Rule:
+    why = "a critical data element" if is_cde else "required"
+    return Rule(ErrorType.CDE_VIOLATION, field, f"{value} IS NULL", sql.text(f"is missing and {why}"))
 
 
-def _column_rules(name: str, column: PayloadColumn) -> Iterator[Column]:
+def _column_rules(field: str, column: PayloadColumn) -> Iterator[Rule]:
     """A missing value breaks nothing but its presence; one that can't be cast breaks nothing but its type."""
-    text, value = F.col(f"`{text_of(name)}`"), F.col(name)
+    text, value = sql.name(text_of(field)), sql.name(field)
     if column.must_be_present:
-        yield _missing(name, text, "a critical data element" if column.cde else "required")
+        yield _presence(field, text, is_cde=column.cde)
+    found = _found(text, column)
     if column.type.kind is not Kind.STRING:
-        wrong = F.concat(_found(text, column), F.lit(f" is no {column.type}{_format_words(column)}"))
-        yield F.when(text.isNotNull() & value.isNull(), _reason(ErrorType.TYPE_CAST, name, wrong))
+        broken, words = f"{text} IS NOT NULL AND {value} IS NULL", f" is no {column.type}{_format_words(column)}"
+        yield Rule(ErrorType.TYPE_CAST, field, broken, f"concat({found}, {sql.text(words)})")
     for broken, words in _value_rules(value, column):
-        message = F.concat(_found(text, column), F.lit(f" {words}"))
-        yield F.when(broken, _reason(ErrorType.RULE_VIOLATION, name, message))
+        yield Rule(ErrorType.RULE_VIOLATION, field, broken, f"concat({found}, {sql.text(f' {words}')})")
 
 
 def _format_words(column: PayloadColumn) -> str:
     return f" ({column.time_format.value})" if column.type.kind is Kind.TIMESTAMP else ""
 
 
-def _found(text: Column, column: PayloadColumn) -> Column:
+def _found(text: str, column: PayloadColumn) -> str:
     """The value in quotes, shortened; never that of a column that holds personal data."""
     if column.pii is not None:
-        return F.lit("its value (not shown)")
-    short = F.when(F.length(text) > _SHOWN_CHARACTERS, F.concat(F.left(text, F.lit(_SHOWN_CHARACTERS)), F.lit("…")))
-    return F.concat(F.lit("'"), F.coalesce(short, text), F.lit("'"))
+        return sql.text("its value (not shown)")
+    short = f"concat(left({text}, {_SHOWN_CHARACTERS}), {sql.text('…')})"
+    quote = sql.text("'")
+    return f"concat({quote}, {sql.when(f'length({text}) > {_SHOWN_CHARACTERS}', short, text)}, {quote})"
 
 
-def _value_rules(value: Column, column: PayloadColumn) -> Iterator[tuple[Column, str]]:
+def _value_rules(value: str, column: PayloadColumn) -> Iterator[tuple[str, str]]:
     """Conditions that are true when a rule is broken, with the words for it; NULL, so not true, for no value."""
+
+    def literal(words: str) -> str:
+        return sql.value(column.type, column.value_of(words))
+
     if column.enum is not None:
         shown = ", ".join(column.enum[:_SHOWN_CHOICES]) + (", …" if len(column.enum) > _SHOWN_CHOICES else "")
-        yield ~value.isin([_literal(column, text) for text in column.enum]), f"is not one of {shown}"
+        yield f"{value} NOT IN ({', '.join(map(literal, column.enum))})", f"is not one of {shown}"
     if column.pattern is not None:
-        yield ~F.regexp_like(value, F.lit(rf"\A(?:{column.pattern})\z")), f"does not match {column.pattern}"
+        whole = rf"\A(?:{column.pattern})\z"
+        yield f"NOT {sql.matches(value, whole)}", f"does not match {column.pattern}"
     if column.min is not None:
-        yield value < _literal(column, column.min), f"is below {column.min}"
+        yield f"{value} < {literal(column.min)}", f"is below {column.min}"
     if column.max is not None:
-        yield value > _literal(column, column.max), f"is above {column.max}"
-
-
-def _literal(column: PayloadColumn, text: str) -> Column:
-    """A schema's literal as a value of its column's type, of exactly that type: nothing is compared as a float."""
-    value: Any = column.value_of(text)
-    if column.type.kind is Kind.TIMESTAMP:
-        return F.timestamp_micros(F.lit((value - _EPOCH) // timedelta(microseconds=1)))
-    return F.lit(value).cast(spark_type(column.type))
+        yield f"{value} > {literal(column.max)}", f"is above {column.max}"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
+from lean_ops.curate import sql
 from lean_ops.lake.ranges import files_of_range, read_range
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.model.tables import ENVELOPE_NAMES, EXTRA
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as TableSchema
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.batch import Batch
@@ -32,28 +31,24 @@ def read_standardized(spark: SparkSession, lake: Lake, batch: Batch) -> DataFram
     return read_range(spark, lake, batch, sum(file.file_size_in_bytes for file in files_of_range(lake, batch)))
 
 
-def source_columns(schema: Schema, standardized: TableSchema) -> dict[str, Column]:
-    """Each payload column's text, found by the JSON pointer that Standardized columns have as their doc."""
+def source_columns(schema: Schema, standardized: TableSchema) -> dict[str, str]:
+    """Each payload column's text as SQL, found by the JSON pointer that Standardized columns have as their doc."""
     names = {field.name for field in standardized.fields}
     by_pointer = {field.doc: field.name for field in standardized.fields if field.doc and field.doc.startswith("/")}
     return {name: _source(name, column, names, by_pointer) for name, column in schema.payload_columns.items()}
 
 
-def _source(name: str, column: PayloadColumn, names: set[str], by_pointer: dict[str, str]) -> Column:
+def _source(name: str, column: PayloadColumn, names: set[str], by_pointer: dict[str, str]) -> str:
     if column.pointer is None:
-        return F.col(name) if name in names - {EXTRA, *ENVELOPE_NAMES} else _nothing()
-    if column.pointer not in by_pointer:
-        source = _beyond_the_column_limit(column.pointer)
+        return sql.name(name) if name in names - {EXTRA, *ENVELOPE_NAMES} else "CAST(NULL AS string)"
+    if column.pointer in by_pointer:
+        source = sql.name(by_pointer[column.pointer])
     else:
-        source = F.col(by_pointer[column.pointer])
+        source = _beyond_the_column_limit(column.pointer)
     taken_by = _TAKEN_BY_ENVELOPE.get(column.pointer)
-    return source if taken_by is None else F.coalesce(source, F.col(taken_by))
+    return source if taken_by is None else f"coalesce({source}, {taken_by})"
 
 
-def _beyond_the_column_limit(pointer: str) -> Column:
+def _beyond_the_column_limit(pointer: str) -> str:
     """A leaf that found no room has its text in `_extra`, under its pointer; NULL if it never came."""
-    return F.from_json(EXTRA, "map<string,string>").getItem(pointer)
-
-
-def _nothing() -> Column:
-    return F.lit(None).cast("string")
+    return f"from_json({EXTRA}, 'map<string,string>')[{sql.text(pointer)}]"

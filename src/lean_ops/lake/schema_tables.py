@@ -25,8 +25,8 @@ _PROPERTIES: Final = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
-    # The rows come out of the join where they are to be written: another shuffle would only move them about.
-    "write.merge.distribution-mode": "none",
+    # All changes of a data file in one task: each task rewrites the deletes that the file already has.
+    "write.merge.distribution-mode": "hash",
 }
 _SCHEMA_WORDS: Final = {"long": "BIGINT", "timestamptz": "TIMESTAMP"}  # the other types go by the same word here
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BATCH_ID_PROPERTY: Final = "lean-ops.batch-id"
 TO_SNAPSHOT_PROPERTY: Final = "lean-ops.to-snapshot"
+ROWS_PROPERTY: Final = "lean-ops.rows"
 _READABLE_OPERATIONS: Final = frozenset({"append", "replace"})
 
 
@@ -36,9 +37,10 @@ class Snapshot:
         return int(self.summary.get(key, 0))
 
     @property
-    def live_rows(self) -> int:
-        """Rows that no delete file has taken out."""
-        return self.count("total-records") - self.count("total-position-deletes")
+    def possible_rows(self) -> range:
+        """How many rows there can be: one position may stand in several delete files, so deletes only bound them."""
+        total = self.count("total-records")
+        return range(total - self.count("total-position-deletes"), total + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,10 @@ class History:
 
     @property
     def live_rows(self) -> int:
-        """Rows of main that no delete file has taken out."""
-        return self.snapshots[self.head].live_rows if self.head is not None else 0
+        """Rows of main that no delete file has taken out: as its last batch has counted them, if it did."""
+        if ROWS_PROPERTY in self.properties:
+            return int(self.properties[ROWS_PROPERTY])
+        return self.snapshots[self.head].possible_rows[0] if self.head is not None else 0
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
         """A snapshot and what came before it, newest first, as far as it is kept."""
@@ -90,6 +94,7 @@ class History:
     def check(self) -> None:
         """Read everything once that is read later: KeyError or ValueError if a summary is not what it should be."""
         self.checkpoint()
+        int(self.properties.get(ROWS_PROPERTY, 0))
         for snapshot in self.snapshots.values():
             for key in ("added-records", "total-records", "total-position-deletes"):
                 snapshot.count(key)

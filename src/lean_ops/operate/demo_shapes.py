@@ -1,15 +1,19 @@
-"""What the demo's three topics look like: payloads that fit the example schemas, and how they drift."""
+"""What the demo's three topics look like: payloads that fit the example schemas, and payloads that do not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from lean_ops.operate.demo_day import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from random import Random
+
+    _Changes: TypeAlias = Mapping[Kind, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +36,46 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A topic: how its keys begin, the body's members beside id and time, and what drifts, by JSON pointer."""
+    """A topic: how its keys begin, the body's members beside id and time, and what other kinds of bodies change.
+
+    `changes` has values by kind and JSON pointer; `numbers` are those of these pointers where text is drift.
+    """
 
     topic: str
     prefix: str
     body: Callable[[Subject, Random], dict[str, Any]]
-    new_keys: Mapping[str, Any]
-    type_change: Mapping[str, str]
+    changes: _Changes
+    numbers: frozenset[str]
 
 
-def with_value(payload: Mapping[str, Any], pointer: str, value: Any) -> dict[str, Any]:
-    """The same payload with another value at a pointer; objects on the way are made if need be."""
-    first, _, rest = pointer.removeprefix("/").partition("/")
-    inner = with_value(payload.get(first, {}), f"/{rest}", value) if rest else value
-    return {**payload, first: inner}
+def with_values(payload: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same payload with other values at some pointers."""
+    changed = dict(payload)
+    for pointer, value in values.items():
+        changed = _with_value(changed, pointer, value)
+    return changed
+
+
+def _with_value(payload: Mapping[str, Any], pointer: str, value: Any) -> dict[str, Any]:
+    """Objects on the way are made if need be."""
+    first, rest = _parts(pointer)
+    return {**payload, first: _with_value(payload.get(first, {}), rest, value) if rest else value}
+
+
+def without(payload: Mapping[str, Any], pointers: Iterable[str]) -> dict[str, Any]:
+    """The same payload with nothing at some pointers."""
+    changed = dict(payload)
+    for first, rest in map(_parts, pointers):
+        inner = changed.pop(first)
+        if rest:
+            changed[first] = without(inner, [rest])
+    return changed
+
+
+def _parts(pointer: str) -> tuple[str, str]:
+    """A pointer's first key, and the pointer from there on; empty at its end."""
+    first, slash, rest = pointer.removeprefix("/").partition("/")
+    return first, slash + rest
 
 
 def _event(subject: Subject, random: Random) -> dict[str, Any]:
@@ -104,11 +134,34 @@ def _reading(subject: Subject, random: Random) -> dict[str, Any]:
     return {"idempotency_key": subject.key, "period_reference": f"{subject.at:%Y-%m}", "payload": payload}
 
 
+_EVENT_CHANGES: Final[_Changes] = {
+    Kind.NEW_KEY: {"/event/appVersion": "4.2.0"},
+    Kind.TYPE_CHANGE: {"/event/applicationId": "7"},
+    Kind.INCOMPLETE: {"/event/userId": None},
+    Kind.WRONG_TYPE: {"/event/timestamp": "yesterday at noon"},
+    Kind.BROKEN_RULE: {"/event/eventType": "Teleport"},
+}
+_ORDER_CHANGES: Final[_Changes] = {
+    Kind.NEW_KEY: {"/loyalty/tier": "gold", "/loyalty/points": 120},
+    Kind.TYPE_CHANGE: {"/customer/id": "1042"},
+    Kind.INCOMPLETE: {"/customer/id": None},
+    Kind.WRONG_TYPE: {"/amount": Decimal("19.995")},  # a third digit after the point is not rounded away
+    Kind.BROKEN_RULE: {"/amount": Decimal("-4.50"), "/currency": "euro"},
+}
+_READING_CHANGES: Final[_Changes] = {
+    Kind.NEW_KEY: {"/meter/signalDbm": -71},
+    Kind.TYPE_CHANGE: {"/reading/value": "1204.5000"},
+    Kind.INCOMPLETE: {"/meter/id": None},
+    Kind.WRONG_TYPE: {"/meter/batteryMillivolt": "low"},
+    Kind.BROKEN_RULE: {"/reading/quality": 1.2},
+}
 SHAPES: Final = {
     shape.topic: shape
     for shape in (
-        Shape("events", "act", _event, {"/event/appVersion": "4.2.0"}, {"/event/applicationId": "7"}),
-        Shape("orders", "EU", _order, {"/loyalty/tier": "gold", "/loyalty/points": 120}, {"/customer/id": "1042"}),
-        Shape("readings", "meter", _reading, {"/meter/signalDbm": -71}, {"/reading/value": "1204.5000"}),
+        Shape("events", "act", _event, _EVENT_CHANGES, frozenset({"/event/applicationId"})),
+        Shape("orders", "EU", _order, _ORDER_CHANGES, frozenset({"/customer/id"})),
+        Shape(
+            "readings", "meter", _reading, _READING_CHANGES, frozenset({"/reading/value", "/meter/batteryMillivolt"})
+        ),
     )
 }

@@ -3,61 +3,175 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lean_ops.entrypoints.commands.demo import sent_lines
+from lean_ops.entrypoints.commands.demo_ending import in_words, ledger_line
 from lean_ops.ingest.body import decide
-from lean_ops.model.batch import Counts
-from lean_ops.model.envelope import DeadLetter
+from lean_ops.ledger.account import TopicAccount, ZoneAccount
+from lean_ops.model.batch import Counts, Zone
+from lean_ops.model.data_type import Value
+from lean_ops.model.envelope import DeadLetter, RawRow
 from lean_ops.model.errors import TerminalError
-from lean_ops.model.schema import parse_schema
-from lean_ops.operate.demo import TOPICS, Day, Kind, example_schemas, expected_drift, two_days
+from lean_ops.model.schema import PayloadColumn, Schema, parse_schema
+from lean_ops.operate.demo import TOPICS, example_schemas, expected_drift, two_days
+from lean_ops.operate.demo_day import Day, Kind
+from lean_ops.operate.demo_fates import fates_of
 from lean_ops.standardize.payload import Refusal, parse_payload
 
 STARTED = datetime(2026, 2, 3, 23, 59, 30, tzinfo=UTC)
 LIMIT = 1024 * 1024
+SEVERITY = ("CDE_VIOLATION", "TYPE_CAST", "RULE_VIOLATION")
+
+
+def schema_of(topic: str) -> Schema:
+    return parse_schema((example_schemas() / f"{topic}.json").read_bytes(), topic)
+
+
+def text_at(payload: Any, name: str, column: PayloadColumn) -> str | None:
+    """A column's text in a payload whose numbers were read as text; nothing if it is missing or blank."""
+    value = payload
+    for key in column.keys or (name,):
+        value = value.get(key) if isinstance(value, dict) else None
+    text = json.dumps(value) if isinstance(value, bool) else value
+    return text if text and text.strip() else column.default
+
+
+def values_of(schema: Schema, row: RawRow) -> tuple[dict[str, Value], list[str]]:
+    """The typed values of a row, and the types of errors that speak against it, the worst first."""
+    payload = json.loads(row.json_payload or "", parse_float=str, parse_int=str)
+    asked = {name: getattr(row, name) for name in ("message_id", "idempotency_key", "period_reference")}
+    missing = [name for name, value in asked.items() if schema.envelope_column(name).must_be_present and not value]
+    values, errors = {}, ["CDE_VIOLATION" for _ in missing]
+    for name, column in schema.payload_columns.items():
+        text = text_at(payload, name, column)
+        if text is None:
+            errors += ["CDE_VIOLATION"] * column.must_be_present
+            continue
+        try:
+            values[name] = column.value_of(text)
+        except ValueError:
+            errors.append("TYPE_CAST")
+        else:
+            errors += ["RULE_VIOLATION" for _ in filter(None, broken_rules(column, values[name]))]
+    return values, sorted(errors, key=SEVERITY.index)
+
+
+def broken_rules(column: PayloadColumn, value: Any) -> list[bool]:
+    return [
+        column.enum is not None and value not in map(column.value_of, column.enum),
+        column.pattern is not None and not re.fullmatch(column.pattern, value),
+        column.min is not None and value < column.value_of(column.min),
+        column.max is not None and value > column.value_of(column.max),
+    ]
 
 
 class Books:
-    """Two days through the door and the parser, first copies only."""
+    """Days of a topic through the door, the parser and the schema, by the rules of each zone."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic: str) -> None:
+        self.schema = schema_of(topic)
         self.seen: set[tuple[str, int]] = set()
+        self.rows: dict[str, Any] = {}
 
-    def take(self, day: Day) -> tuple[Counts, Counts, list[str]]:
-        errors: list[str] = []
-        raw = inserted = duplicates = 0
-        for sent in day.sent:
-            outcome = decide(sent.body, day.topic, 0, LIMIT)
-            if isinstance(outcome, DeadLetter):
-                errors.append(str(outcome.error_type))
-                continue
-            raw += 1
-            message = (outcome.message_id, outcome.publish_time)
-            payload = outcome.json_payload
-            parsed = parse_payload(None if payload is None else payload.encode())
-            if message in self.seen:
-                duplicates += 1
-            elif isinstance(parsed, Refusal):
-                errors.append(parsed.error_type)
-            else:
-                inserted += 1
-            self.seen.add(message)
-        refused = len(day.sent) - raw
-        door = Counts(records_in=len(day.sent), inserted=raw, errors=refused)
-        parser = Counts(raw, inserted, duplicates=duplicates, errors=len(errors) - refused)
-        return door, parser, sorted(errors)
+    def take(self, day: Day) -> dict[Zone, tuple[Counts, Counter[str]]]:
+        outcomes = [decide(sent.body, day.topic, 0, LIMIT) for sent in day.sent]
+        raw = [outcome for outcome in outcomes if isinstance(outcome, RawRow)]
+        letters = Counter(str(outcome.error_type) for outcome in outcomes if isinstance(outcome, DeadLetter))
+        first, duplicates = self.first_copies(raw)
+        parsed = [parse_payload(None if row.json_payload is None else row.json_payload.encode()) for row in first]
+        refused = Counter(str(found.error_type) for found in parsed if isinstance(found, Refusal))
+        good = [row for row, found in zip(first, parsed, strict=True) if not isinstance(found, Refusal)]
+        return {
+            Zone.RAW: (Counts(len(outcomes), len(raw), errors=letters.total()), letters),
+            Zone.STANDARDIZED: (Counts(len(raw), len(good), 0, duplicates, 0, refused.total()), refused),
+            Zone.CURATED: self.merge(good),
+        }
+
+    def first_copies(self, rows: list[RawRow]) -> tuple[list[RawRow], int]:
+        first = {(row.message_id, row.publish_time): row for row in reversed(rows)}
+        new = [row for message, row in first.items() if message not in self.seen]
+        self.seen |= first.keys()
+        return new, len(rows) - len(new)
+
+    def merge(self, rows: list[RawRow]) -> tuple[Counts, Counter[str]]:
+        """The newest version of each key, by the schema's version column, against the rows that are there."""
+        judged = [(row, *values_of(self.schema, row)) for row in rows]
+        errors = Counter(found[0] for _, _, found in judged if found)
+        newest: dict[str, Any] = {}
+        for row, values, found in judged:
+            if not found:
+                version = (values[self.schema.version_column or ""], row.publish_time, row.message_id)
+                key = row.idempotency_key or ""
+                newest[key] = max(newest.get(key, version), version)
+        inserted = newest.keys() - self.rows.keys()
+        updated = {key for key in newest.keys() - inserted if newest[key] > self.rows[key]}
+        self.rows |= {key: newest[key] for key in inserted | updated}
+        superseded = len(rows) - errors.total() - len(inserted | updated)
+        return Counts(len(rows), len(inserted), len(updated), 0, superseded, errors.total()), errors
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_every_body_gets_the_fate_that_its_day_foretells(topic: str) -> None:
-    books = Books()
+def test_every_body_gets_the_fate_that_its_day_foretells_in_every_zone(topic: str) -> None:
+    books = Books(topic)
     for day in two_days(topic, STARTED):
-        assert books.take(day) == (day.raw, day.standardized, sorted(day.errors.elements()))
-        assert day.raw.balanced
-        assert day.standardized.balanced
+        counts = {Zone.RAW: day.raw, Zone.STANDARDIZED: day.standardized, Zone.CURATED: day.curated}
+        assert books.take(day) == {zone: (counts[zone], day.errors(zone)) for zone in Zone}
+        assert all(count.balanced for count in counts.values())
+        shown = {key: message_id for key, (_, _, message_id) in books.rows.items()}
+        assert shown == {key: sent.message_id for key, sent in day.current.items()}
+
+
+def test_the_curated_books_are_these() -> None:
+    assert {topic: tuple(day.curated for day in two_days(topic, STARTED)) for topic in TOPICS} == {
+        "events": (Counts(290, 290), Counts(285, 239, 20, superseded=12, errors=14)),
+        "orders": (Counts(280, 280), Counts(297, 221, 45, superseded=15, errors=16)),
+        "readings": (Counts(300, 300), Counts(289, 248, 12, superseded=12, errors=17)),
+    }
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_versions_are_what_the_schemas_version_column_reads_from_the_payload(topic: str) -> None:
+    schema = schema_of(topic)
+    for day in two_days(topic, STARTED):
+        for sent in day.sent:
+            if sent.fault is None:
+                row = decide(sent.body, topic, 0, LIMIT)
+                assert isinstance(row, RawRow)
+                assert values_of(schema, row)[0][schema.version_column or ""] == sent.version
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_corrections_are_newer_and_late_arrivals_older_than_what_their_key_has(topic: str) -> None:
+    one, two = two_days(topic, STARTED)
+    corrected = {sent.key: sent.version for sent in two.sent if sent.kind is Kind.CORRECTION}
+    for sent in two.sent:
+        if sent.kind in {Kind.CORRECTION, Kind.LATE}:
+            assert sent.key is not None
+            assert (sent.version > one.current[sent.key].version) is (sent.kind is Kind.CORRECTION)
+        if sent.kind is Kind.SECOND_CORRECTION:
+            assert sent.version > corrected[sent.key]
+
+
+def test_each_topic_misses_a_critical_element_of_its_own_as_null_or_left_out() -> None:
+    fields = {"events": ("event", "userId"), "orders": ("customer", "id"), "readings": ("meter", "id")}
+    for topic, (outer, inner) in fields.items():
+        day = two_days(topic, STARTED)[1]
+        objects = [json.loads(sent.body)["payload"][outer] for sent in day.sent if sent.kind is Kind.INCOMPLETE]
+        assert {found.get(inner, "left out") for found in objects} == {None, "left out"}
+
+
+def test_an_order_that_breaks_two_rules_is_one_error_with_both_reasons() -> None:
+    row = decide(two_days("orders", STARTED)[1].first(Kind.BROKEN_RULE).body, "orders", 0, LIMIT)
+    assert isinstance(row, RawRow)
+    assert values_of(schema_of("orders"), row)[1] == ["RULE_VIOLATION", "RULE_VIOLATION"]
 
 
 def test_the_second_day_has_every_kind_and_no_two_topics_have_the_same_numbers() -> None:
@@ -77,7 +191,7 @@ def test_the_same_start_makes_the_same_bodies_and_another_shares_no_message_and_
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_payloads_have_every_leaf_that_the_example_schema_declares(topic: str) -> None:
-    schema = parse_schema((example_schemas() / f"{topic}.json").read_bytes(), topic)
+    schema = schema_of(topic)
     payload = json.loads(two_days(topic, STARTED)[0].first(Kind.NEW).body)["payload"]
     for pointer in schema.declared_pointers():
         value = payload
@@ -92,7 +206,7 @@ def test_messages_are_published_on_their_day_and_late_ones_before_the_first() ->
 
     one, two = two_days("orders", STARTED)
     assert dates(one, Kind.NEW) == dates(one, Kind.RETRY) == dates(two, Kind.RETRY) == {"2026-02-01"}
-    assert dates(two, Kind.NEW) == dates(two, Kind.CORRECTION) == {"2026-02-02"}
+    assert dates(two, Kind.NEW) == dates(two, Kind.CORRECTION) == dates(two, Kind.SECOND_CORRECTION) == {"2026-02-02"}
     assert dates(two, Kind.LATE) == {"2026-01-29", "2026-01-30"}
 
 
@@ -109,6 +223,54 @@ def test_drift_is_foretold_by_pointer() -> None:
         ("NEW_COLUMN", "/loyalty/points", 7),
         ("TYPE_CHANGE", "/customer/id", 4),
     ]
+    assert list(expected_drift(two_days("readings", STARTED)[1])) == [
+        ("NEW_COLUMN", "/meter/signalDbm", 5),
+        ("TYPE_CHANGE", "/reading/value", 3),
+        ("TYPE_CHANGE", "/meter/batteryMillivolt", 7),
+    ]
+
+
+def account_of(topic: str, *zones: tuple[Counts, int | None]) -> TopicAccount:
+    """A topic's books, and how many records of the zone before wait for each zone."""
+    parts = zip(Zone, zones, strict=True)
+    return TopicAccount(
+        topic,
+        tuple(ZoneAccount(topic, zone, counts, counts.inserted, waiting=waiting) for zone, (counts, waiting) in parts),
+    )
+
+
+DONE = account_of(
+    "a", (Counts(9, 8, errors=1), None), (Counts(8, 6, duplicates=1, errors=1), 0), (Counts(6, 3, 1, 0, 1, 1), 0)
+)
+WAITING = account_of("b", (Counts(9, 9), None), (Counts(5, 5), 4), (Counts(3, 3), 2))
+SHORT = account_of("c", (Counts(7, 7), None), (Counts(7, 6, duplicates=1), 0), (Counts(), None))
+
+
+def test_fates_add_up_to_all_bodies_also_while_some_wait_or_end_in_standardized() -> None:
+    for accounts in ([DONE], [WAITING], [SHORT], [DONE, WAITING, SHORT], []):
+        counts = asdict(fates_of(accounts))
+        assert counts.pop("bodies") == sum(counts.values())
+
+
+def test_the_sentence_names_every_fate_that_there_is() -> None:
+    assert in_words(fates_of([DONE])) == (
+        "9 bodies came in = 3 rows in Curated + 1 replaced by a newer version + 1 superseded + 1 curated errors"
+        " + 1 parse errors + 1 duplicates + 1 dead letters"
+    )
+    assert in_words(fates_of([WAITING, SHORT])) == (
+        "16 bodies came in = 3 rows in Curated + 1 duplicates + 6 that end in Standardized"
+        " + 2 that wait in Standardized + 4 that wait in RAW"
+    )
+
+
+def test_the_tables_of_what_was_sent_and_of_the_ledger_fit_on_eighty_columns() -> None:
+    sent = sent_lines({topic: two_days(topic, STARTED)[1] for topic in TOPICS})
+    assert [line["bodies"] for line in sent] == list(Kind)
+    counts = Counts(records_in=9999, inserted=9999, updated=99, duplicates=99, superseded=99, errors=99)
+    ledger = [ledger_line(ZoneAccount("readings", zone, counts, 9999)) for zone in Zone]
+    for lines in (sent, ledger):
+        widths = [max(len(str(value)) for value in (name, *(line[name] for line in lines))) for name in lines[0]]
+        assert sum(width + 3 for width in widths) - 1 <= 80
 
 
 def test_example_schemas_are_found_in_the_package_before_the_repository(tmp_path: Path) -> None:
