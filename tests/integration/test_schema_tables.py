@@ -143,7 +143,7 @@ def test_a_curated_table_takes_corrections_without_rewriting_files(home: Home) -
     properties = home.curated.properties
     modes = {name: properties[f"write.{name}.mode"] for name in ("merge", "update", "delete")}
     assert modes == dict.fromkeys(("merge", "update", "delete"), "merge-on-read")
-    assert properties["write.merge.distribution-mode"] == "none"
+    assert properties["write.merge.distribution-mode"] == "hash"
     assert properties["write.parquet.compression-codec"] == "zstd"
     assert home.curated.format_version == 2
 

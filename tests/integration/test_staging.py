@@ -296,7 +296,7 @@ class StagesThreeRows:
 def test_rows_that_reach_the_branch_after_it_was_counted_are_never_published(lake: Lake, tmp_path: Path) -> None:
     """A runner that lost its lease may still have a write under way; its successor's branch has the same name."""
 
-    def late_write(step: str) -> None:
+    def late_write(_: Batch, step: str) -> None:
         if step == "balanced":
             [branch] = [name for name in events(lake).refs() if name != "main"]
             events(lake).append(rows(lake, 3, "late"), snapshot_properties=commit_properties(BATCH), branch=branch)
@@ -306,7 +306,7 @@ def test_rows_that_reach_the_branch_after_it_was_counted_are_never_published(lak
     assert isinstance(lease, Lease)
     hop: Any = StagesThreeRows(lake)
     books: Any = NoBooks()
-    runner = BatchRunner(lake, books, state, hop, lambda: NOW, late_write)
+    runner = BatchRunner(lake, books, state, {BATCH.zone: hop}, lambda: NOW, late_write)
     try:
         counts = runner.run(PlannedBatch(BATCH, 3), Gate(open=True, reason=""), lease, "run")
     except LeanOpsError:

@@ -127,7 +127,8 @@ def topic_status(
 ) -> TopicStatus:
     """One topic's status. Each table's own history says how far it is; the store is its cache."""
     to_standardize = _waiting(raw, standardized)
-    to_curate = _waiting(standardized, curated) if item.curated else Waiting()
+    to_curate = _waiting(standardized, curated) if item.curated else Waiting(None, None)
+    is_there = item.curated or curated.history is not None  # else the topic's way ends at Standardized
     stored, stored_curated = (
         checkpoints.get(name, Checkpoint(name))
         for name in (pipeline_id(zone, item.topic_name) for zone in (Zone.STANDARDIZED, Zone.CURATED))
@@ -138,7 +139,7 @@ def topic_status(
         gate=gate_words(item),
         raw_rows=raw.rows,
         standardized_rows=standardized.rows,
-        curated_rows=curated.rows,
+        curated_rows=curated.rows if is_there else None,
         pending=to_standardize.records,
         snapshots_waiting=to_standardize.snapshots,
         checkpoint_at=_checkpoint_time(standardized.history),

@@ -120,7 +120,7 @@ def test_before_the_first_curated_batch_all_of_standardized_waits_for_it() -> No
 
 def test_nothing_waits_for_curated_where_the_schema_ends_at_standardized() -> None:
     found = status_of(STANDARDIZED, None, READY)
-    assert (found.curated_rows, found.curated_pending) == (0, 0)
+    assert (found.curated_rows, found.curated_pending) == (None, None)
 
 
 def test_a_range_that_curated_cant_read_is_shown_with_its_reason() -> None:

@@ -144,7 +144,7 @@ def say_waiting(call: App, plan: RunPlan) -> None:
 
 
 def _execute(call: App, plan: RunPlan) -> None:
-    call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have new records; starting Spark")
+    call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have something to do{_until_spark(plan)}")
     run_id, outcomes = execute(call, plan)
     say_waiting(call, plan)
     if call.console.as_json:
@@ -154,6 +154,12 @@ def _execute(call: App, plan: RunPlan) -> None:
     if failed:
         call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")
         raise typer.Exit(1)
+
+
+def _until_spark(plan: RunPlan) -> str:
+    """A word about the wait, if there will be one: Spark starts with the first batch that has records."""
+    has_records = any(hop.records for topic in plan.work for hop in topic.hops)
+    return "; starting Spark" if has_records else ""
 
 
 def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
