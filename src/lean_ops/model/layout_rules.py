@@ -29,6 +29,7 @@ _OWN_PROPERTIES: Final = frozenset(
         "format-version",
         "gc.enabled",
         "write.merge.mode",
+        "write.merge.distribution-mode",
         "write.update.mode",
         "write.delete.mode",
         "write.merge.isolation-level",

@@ -148,6 +148,7 @@ def test_accepted_properties(properties: dict[str, str]) -> None:
         "lean-ops.batch-id",
         "lean-ops.",
         "write.merge.mode",
+        "write.merge.distribution-mode",
         "write.update.mode",
         "write.delete.mode",
         "write.merge.isolation-level",
