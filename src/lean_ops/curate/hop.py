@@ -102,7 +102,7 @@ class CurateHop:
         batch, spark = judgement.batch, self._sessions.mine()
         prepare_for(spark, sum(sizes))
         rows = judged_rows(spark, self._lake, judgement)
-        observed = merge_rows(spark, rows, stage, judgement)
+        observed = merge_rows(spark, rows, stage, judgement, sizes[0])
         on_step("rows merged")
         if observed.errors and not (resumed and self._errors_of(batch)):
             self._shared.append(self._lake.names.curated_errors, refused_rows(rows, observed, judgement))

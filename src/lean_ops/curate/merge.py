@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 _ROW_OF_TASK: Final = "row of its task"
 _SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
-# Refused rows travel with the counts while they are few and short: these bounds hold for each task.
-_CARRIED_ROWS: Final = 10_000
+# Refused rows travel with the counts while they are few and short, and need no job of their own: all of a batch that
+# is not large, and of a large one those among the first rows of each task.
+_SMALL_BATCH: Final = 50_000
+_FIRST_ROWS: Final = 2_000
 _CARRIED_CHARACTERS: Final = 1_000
 _ERROR_SLICE_CHARACTERS: Final = 32 * 1024 * 1024
 # A table in buckets of the key is joined bucket by bucket: only the batch is moved, however large the table is.
@@ -63,11 +65,10 @@ def judged_rows(spark: SparkSession, lake: Lake, judgement: Judgement) -> DataFr
     return judged(read_standardized(spark, lake, judgement.batch), table, judgement)
 
 
-def merge_rows(spark: SparkSession, rows: DataFrame, stage: Stage, judgement: Judgement) -> Observed:
+def merge_rows(spark: SparkSession, rows: DataFrame, stage: Stage, judgement: Judgement, records_in: int) -> Observed:
     """Merge the good rows into the branch in one pass over the batch, and bring back what it saw."""
     seen, kept = Observation(), Observation()
-    row_of_task = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias(_ROW_OF_TASK)
-    watched = rows.select("*", row_of_task).observe(seen, *_counts())
+    watched = _numbered(rows).observe(seen, *_counts(records_in))
     newest = newest_versions(curated_rows(watched, judgement), judgement.schema)
     newest = newest.observe(kept, F.count(F.lit(1)).alias("keys"))
     source = f"batch_{judgement.batch.batch_id}"
@@ -78,6 +79,15 @@ def merge_rows(spark: SparkSession, rows: DataFrame, stage: Stage, judgement: Ju
     finally:
         spark.catalog.dropTempView(source)
     return _observed(seen.get, kept.get)
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    """The rows with their number in their task.
+
+    Spark moves no filter below such a number, and so does not compute all that a filter asks for a second time.
+    """
+    number = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
+    return rows.select("*", number.alias(_ROW_OF_TASK))
 
 
 def _properties(judgement: Judgement) -> dict[str, str]:
@@ -108,11 +118,12 @@ def _merge(spark: SparkSession, stage: Stage, source: str, columns: list[str], j
     )
 
 
-def _counts() -> list[Column]:
+def _counts(records_in: int) -> list[Column]:
     """What is counted while the batch passes by, and the refused rows that may travel along."""
     refused = F.col(f"`{REFUSED}`")
     size = F.length(refused["raw_record"]) + F.length(refused["error_message"])
-    travels = (F.col(f"`{_ROW_OF_TASK}`") < _CARRIED_ROWS) & (size < _CARRIED_CHARACTERS)
+    rows_that_may = _SMALL_BATCH if records_in <= _SMALL_BATCH else _FIRST_ROWS
+    travels = (F.col(f"`{_ROW_OF_TASK}`") < rows_that_may) & (size < _CARRIED_CHARACTERS)
     return [
         F.count(F.lit(1)).alias("rows"),
         F.count(refused).alias("errors"),
@@ -143,7 +154,7 @@ def refused_rows(rows: DataFrame, observed: Observed, judgement: Judgement) -> I
 
 def _error_job(rows: DataFrame, observed: Observed) -> Iterator[pa.Table]:
     """Judge the batch once more for the refused rows alone."""
-    refused = rows.where(F.col(f"`{REFUSED}`").isNotNull()).select(F.col(f"`{REFUSED}`.*"))
+    refused = _numbered(rows).where(F.col(f"`{REFUSED}`").isNotNull()).select(F.col(f"`{REFUSED}`.*"))
     slices = observed.error_characters // _ERROR_SLICE_CHARACTERS + 1
     for part in range(slices):
         yield refused.where(F.pmod(F.xxhash64("message_id"), F.lit(slices)) == part).toArrow()
