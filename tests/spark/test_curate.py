@@ -141,6 +141,20 @@ def test_words_of_sql_are_good_column_names(topic: TopicDriver) -> None:
     assert values(topic) == {"it's; DROP TABLE": {"select": "2", "order": 2, "from": "it's `x`"}}
 
 
+def test_columns_may_be_called_as_the_jobs_own_expressions_call_things(topic: TopicDriver) -> None:
+    names = ("t", "w", "s", "m", "r", "found", "digits", "sign", "exponent", "field", "message", "text")
+    topic.use_schema({name: {"type": "INT", "max": 99} for name in names} | {"row": {"type": "TIMESTAMP"}})
+    good = dict.fromkeys(names, "1.0e1") | {"row": "2026-02-03 10:15+01"}
+    bad = dict.fromkeys(names, "x") | {"row": "y"}
+    run(topic, message("good", good), message("bad", bad), message("high", dict.fromkeys(names, 100)))
+    moment = datetime(2026, 2, 3, 9, 15, tzinfo=UTC)
+    assert values(topic) == {"good": dict.fromkeys(names, 10) | {"row": moment}}
+    errors = {row["idempotency_key"]: row for row in topic.shared("errors")}
+    assert errors["bad"]["error_fields"] == [*names, "row"]
+    assert (errors["bad"]["error_type"], errors["high"]["error_type"]) == ("TYPE_CAST", "RULE_VIOLATION")
+    assert json.loads(errors["bad"]["raw_record"]) == bad
+
+
 def test_blank_is_nothing_and_the_default_stands_in_for_nothing(topic: TopicDriver) -> None:
     columns = {
         "a": {"type": "INT", "default": -1},
