@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _SMALL_BATCH: Final = 100_000
 _ROWS_PER_SHUFFLE_PARTITION: Final = 100_000
+# Code is generated for every plan of every topic; a full cache ends in an error of the virtual machine.
+_CODE_CACHE: Final = "-XX:ReservedCodeCacheSize=512m"
 _LOG4J: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -153,7 +155,8 @@ def _session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {settings.spark_java_options}',
+        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
+        f"{settings.spark_java_options}",
     }
 
 

@@ -190,6 +190,8 @@ def first_batch(hop: HopPlan) -> str | None:
 
 
 def in_words(error: Exception) -> str:
-    """An error in a line."""
+    """An error in a line; one of the JVM has its own words in the second line of Python's."""
     reason = str(error) if isinstance(error, LeanOpsError) else f"{type(error).__name__}: {error}"
-    return reason.strip().partition("\n")[0][:2000]
+    first, *rest = reason.strip().splitlines() or [""]
+    told_by_java = rest[0].removeprefix(":") if rest and rest[0].startswith(": ") else ""
+    return f"{first}{told_by_java}"[:2000]

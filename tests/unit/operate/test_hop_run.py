@@ -17,7 +17,7 @@ from lean_ops.ledger.books import RunStatus
 from lean_ops.model.batch import Counts, Intent, Zone
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.registry import Flow, Gate, RegistryItem, Status
-from lean_ops.operate.hop_run import BatchOutcome
+from lean_ops.operate.hop_run import BatchOutcome, in_words
 from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan, TopicPlan
 from lean_ops.operate.run import TopicOutcome
 from lean_ops.state.errors import LostLeaseError
@@ -372,3 +372,19 @@ def test_a_failure_before_the_first_hop_of_an_interrupted_run_is_not_counted(ben
     interrupt(outcomes)
     assert bench.failures("events") == 0
     assert bench.books.rows == bench.books.alerts == []
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TerminalError("it broke", where="here"), "here: it broke"),
+        (OSError("disk\nfull"), "OSError: disk"),
+        (
+            RuntimeError("calling o1.\n: java.lang.Error: no room\n\tat x"),
+            "RuntimeError: calling o1. java.lang.Error: no room",
+        ),
+        (ValueError(), "ValueError:"),
+    ],
+)
+def test_an_error_is_told_in_a_line(error: Exception, words: str) -> None:
+    assert in_words(error) == words
