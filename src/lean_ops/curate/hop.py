@@ -82,11 +82,11 @@ class CurateHop:
         records_in = standardized.records_between(batch.from_snapshot, batch.to_snapshot)
         stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)
         if records_in:
-            observed = self._merge(judgement, stage, (records_in, before.live_rows), resumed, on_step)
-            merged = self._merged(stage, _told)
+            observed = self._merge(judgement, stage, records_in, before.live_rows, resumed, on_step)
         else:
             append_nothing(self._lake, stage, batch)
-            observed, merged = Observed(), self._merged(stage, _nothing)
+            observed = Observed()
+        merged = self._merged(stage, is_merge=records_in > 0)
         rows = before.live_rows + merged.inserted
         counts = self._balanced(batch, rows, merged, observed, records_in)
         return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {ROWS_PROPERTY: str(rows)})
@@ -95,14 +95,15 @@ class CurateHop:
         self,
         judgement: Judgement,
         stage: Stage,
-        sizes: tuple[int, int],
+        records_in: int,
+        rows_there: int,
         resumed: bool,
         on_step: Callable[[str], None],
     ) -> Observed:
         batch, spark = judgement.batch, self._sessions.mine()
-        prepare_for(spark, sum(sizes))
+        prepare_for(spark, records_in + rows_there)
         rows = judged_rows(spark, self._lake, judgement)
-        observed = merge_rows(spark, rows, stage, judgement, sizes[0])
+        observed = merge_rows(spark, rows, stage, judgement, records_in)
         on_step("rows merged")
         if observed.errors and not (resumed and self._errors_of(batch)):
             self._shared.append(self._lake.names.curated_errors, refused_rows(rows, observed, judgement))
@@ -112,10 +113,10 @@ class CurateHop:
     def _errors_of(self, batch: Batch) -> int:
         return self._shared.rows_of_batch(self._lake.names.curated_errors, batch.topic, batch.batch_id)
 
-    def _merged(self, stage: Stage, told: Callable[[Stage, Snapshot, str], int]) -> Merged:
-        """What the branch's one commit did."""
+    def _merged(self, stage: Stage, *, is_merge: bool) -> Merged:
+        """What the branch's one commit did; an append of nothing merges nothing."""
         (snapshot,) = staged_snapshots(self._lake, stage)
-        inserted, updated = told(stage, snapshot, "inserted"), told(stage, snapshot, "updated")
+        inserted, updated = (_told(stage, snapshot, what) if is_merge else 0 for what in ("inserted", "updated"))
         return Merged(snapshot.snapshot_id, inserted, updated, snapshot.count("added-records"), snapshot.possible_rows)
 
     def _balanced(self, batch: Batch, rows: int, merged: Merged, observed: Observed, records_in: int) -> Counts:
@@ -133,11 +134,6 @@ class CurateHop:
         if not confirmed:
             raise UnbalancedError(batch, counts, _seen(observed, merged, rows))
         return counts
-
-
-def _nothing(_: Stage, __: Snapshot, ___: str) -> int:
-    """An append of nothing merges nothing."""
-    return 0
 
 
 def _told(stage: Stage, snapshot: Snapshot, what: str) -> int:

@@ -66,11 +66,6 @@ class History:
         return self.refs.get("main")
 
     @property
-    def total_records(self) -> int:
-        """Rows of main, deletes not subtracted."""
-        return self.snapshots[self.head].count("total-records") if self.head is not None else 0
-
-    @property
     def live_rows(self) -> int:
         """Rows of main that no delete file has taken out: as its last batch has counted them, if it did."""
         if ROWS_PROPERTY in self.properties:
@@ -93,6 +88,8 @@ class History:
 
     def check(self) -> None:
         """Read everything once that is read later: KeyError or ValueError if a summary is not what it should be."""
+        if self.head is not None and self.head not in self.snapshots:
+            raise KeyError(self.head)
         self.checkpoint()
         int(self.properties.get(ROWS_PROPERTY, 0))
         for snapshot in self.snapshots.values():

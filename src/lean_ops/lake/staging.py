@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.lake.catalog import CATALOG_NAME
+from lean_ops.lake.ranges import spark_name
 from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY, history_of
 from lean_ops.model.errors import TransientError
 
@@ -40,7 +40,7 @@ class Stage:
     @property
     def spark_table(self) -> str:
         """The branch as Spark writes and reads it."""
-        return f"{CATALOG_NAME}.{self.name.database}.`{self.name.table}`.`branch_{self.branch}`"
+        return f"{spark_name(self.name)}.`branch_{self.branch}`"
 
 
 def commit_properties(batch: Batch) -> dict[str, str]:

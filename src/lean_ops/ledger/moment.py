@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.lake.catalog_file import read_history
 from lean_ops.lake.table_files import DuckColumn, TableFiles, open_table, plan
+from lean_ops.ledger.zone_table import ZoneTable, read_zone_table
 from lean_ops.model.batch import Zone, pipeline_id
-from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.ledger import ledger_row
 from lean_ops.model.tables import ColumnType
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
     from lean_ops.lake.catalog_file import CatalogFile
-    from lean_ops.lake.snapshots import History, TableCheckpoint
+    from lean_ops.lake.snapshots import History
     from lean_ops.ledger.status import StateReader
     from lean_ops.model.batch import Intent
     from lean_ops.model.registry import RegistryItem
@@ -80,28 +79,6 @@ def _located(catalog: CatalogFile, databases: Sequence[str], wanted: Sequence[Ta
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneTable:
-    """A topic's table of a zone; `problem` says why its history can't be read, and without both there is no table."""
-
-    name: str
-    location: str | None = None
-    history: History | None = None
-    problem: str | None = None
-
-    @property
-    def checkpoint(self) -> TableCheckpoint | None:
-        """The newest batch that it shows."""
-        return self.history.checkpoint() if self.history else None
-
-    @property
-    def rows(self) -> int | None:
-        """Its live rows, by its own metadata."""
-        if self.problem is not None:
-            return None
-        return self.history.live_rows if self.history else 0
-
-
-@dataclass(frozen=True, slots=True)
 class TopicTables:
     """A topic's tables at one moment; `is_curated` says whether its records are to go on to Curated."""
 
@@ -116,26 +93,12 @@ def tables_of(moment: Moment, names: Names, topic: str) -> TopicTables:
     tables = {}
     for zone in Zone:
         name = names.of_zone(zone, topic)
-        tables[zone] = _read(str(name), moment.zones.get(name))
+        tables[zone] = read_zone_table(name, moment.zones.get(name))
     ids = {zone: pipeline_id(zone, topic) for zone in Zone}
     stored = {zone: moment.checkpoints[ids[zone]] for zone in Zone if ids[zone] in moment.checkpoints}
     item = moment.items.get(topic)
     is_curated = tables[Zone.CURATED].location is not None or (item is not None and item.curated)
     return TopicTables(topic, tables, stored, is_curated)
-
-
-def _read(name: str, location: str | None) -> ZoneTable:
-    if location is None:
-        return ZoneTable(name)
-    try:
-        history = read_history(name, location)
-        table = ZoneTable(name, location, history)
-        table.rows  # noqa: B018  read here: what is damaged must come to light before it is used
-    except LeanOpsError as error:
-        return ZoneTable(name, location, problem=str(error))
-    except (KeyError, ValueError) as error:
-        return ZoneTable(name, location, problem=f"{name}: its metadata file is damaged; found {error!r} in {location}")
-    return table
 
 
 # batches that the tables themselves show

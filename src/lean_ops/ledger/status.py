@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from lean_ops.lake.catalog_file import read_history
 from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY
+from lean_ops.ledger.zone_table import ZoneTable, read_zone_table
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import Flow, RegistryItem, Status
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.catalog_file import CatalogFile
     from lean_ops.lake.snapshots import History
     from lean_ops.model.batch import Intent
-    from lean_ops.model.tables import Names, TableName
+    from lean_ops.model.tables import Names
 
 
 class StateReader(CheckpointReader, Protocol):
@@ -42,27 +42,6 @@ class Waiting:
     records: int | None = 0
     snapshots: int | None = 0
     problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneTable:
-    """A topic's table in a zone: its history, None if there is no table or it can't be read (then: why)."""
-
-    history: History | None = None
-    problem: str | None = None
-
-    @property
-    def rows(self) -> int | None:
-        """Its rows; None if nobody can say."""
-        if self.problem is not None:
-            return None
-        return self.history.live_rows if self.history else 0
-
-    @property
-    def checkpoint(self) -> int | None:
-        """The snapshot of its source that it has read up to."""
-        published = self.history.checkpoint() if self.history else None
-        return published.to_snapshot if published else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +86,9 @@ def lake_status(
     def status(topic: str) -> TopicStatus:
         return topic_status(
             items.get(topic, RegistryItem(topic)),
-            _zone_table(names.raw(topic), raw.get(topic)),
-            _zone_table(names.standardized(topic), standardized.get(topic)),
-            _zone_table(names.curated(topic), curated.get(topic)),
+            read_zone_table(names.raw(topic), raw.get(topic)),
+            read_zone_table(names.standardized(topic), standardized.get(topic)),
+            read_zone_table(names.curated(topic), curated.get(topic)),
             checkpoints,
             holders.get(topic),
         )
@@ -169,7 +148,7 @@ def _waiting(source: ZoneTable, target: ZoneTable) -> Waiting:
     """What a zone's table has not read of its source; nobody can say if one of them can't be read."""
     if source.problem is not None or target.problem is not None:
         return Waiting(None, None)
-    return waiting_after(source.history, target.checkpoint)
+    return waiting_after(source.history, target.checkpoint.to_snapshot if target.checkpoint else None)
 
 
 def gate_words(item: RegistryItem) -> str:
@@ -218,13 +197,6 @@ def lease_holders(state_file: Path, now: datetime, is_gone: Callable[[str], bool
         for topic, owner, expires_at in leases
         if datetime.fromisoformat(expires_at) > now and not is_gone(owner)
     }
-
-
-def _zone_table(name: TableName, location: str | None) -> ZoneTable:
-    try:
-        return ZoneTable(read_history(str(name), location) if location else None)
-    except LeanOpsError as error:  # one damaged table must not hide the others
-        return ZoneTable(problem=str(error))
 
 
 def _open_batch(stored: Checkpoint) -> str | None:

@@ -178,7 +178,7 @@ def test_metadata_as_it_is_written_today() -> None:
     read = history_from_json("db.t", {"current-snapshot-id": 7, "snapshots": [ENTRY, child], "refs": refs})
     assert (read.head, read.refs, set(read.snapshots)) == (7, {"main": 7, "stage": 8}, {7, 8})
     assert read.snapshots[8] == Snapshot(8, 7, 1000, "append", ENTRY["summary"])  # type: ignore[arg-type]
-    assert read.total_records == 3
+    assert read.live_rows == 3
 
 
 def test_metadata_without_refs_takes_the_current_snapshot_for_main() -> None:
@@ -198,7 +198,7 @@ def test_metadata_without_refs_takes_the_current_snapshot_for_main() -> None:
 )
 def test_metadata_of_a_table_without_a_snapshot_on_main(metadata: dict[str, Any]) -> None:
     read = history_from_json("db.t", metadata)
-    assert (read.head, read.total_records, read.checkpoint()) == (None, 0, None)
+    assert (read.head, read.live_rows, read.checkpoint()) == (None, 0, None)
 
 
 @pytest.mark.parametrize("summary", [{}, {"summary": None}], ids=["left out", "null"])

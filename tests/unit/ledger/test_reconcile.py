@@ -20,7 +20,6 @@ from lean_ops.ledger.moment import (
     Moment,
     ShownBatch,
     TopicTables,
-    ZoneTable,
     shown_batches,
     tables_of,
     take_moment,
@@ -28,6 +27,7 @@ from lean_ops.ledger.moment import (
 from lean_ops.ledger.reconcile import rows_finding, source_finding, zone_account
 from lean_ops.ledger.recount import Recount, recount_rows, variance_alert
 from lean_ops.ledger.recount_checks import slices
+from lean_ops.ledger.zone_table import ZoneTable
 from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
 from lean_ops.model.registry import RegistryItem, Status
 from lean_ops.model.tables import OPS_TABLES, Names

@@ -14,7 +14,6 @@ from lean_ops.lake.catalog_file import CatalogFile
 from lean_ops.lake.snapshots import History, history_from_json
 from lean_ops.ledger.status import (
     TopicStatus,
-    ZoneTable,
     ends_because,
     gate_words,
     lake_status,
@@ -24,6 +23,7 @@ from lean_ops.ledger.status import (
     waiting_after,
     waits_because,
 )
+from lean_ops.ledger.zone_table import ZoneTable
 from lean_ops.model.batch import Batch, Intent, Zone
 from lean_ops.model.registry import Flow, RegistryItem, Status
 from lean_ops.model.tables import Names
@@ -75,7 +75,7 @@ def status_of(
     item: RegistryItem = READY,
     **stored: Checkpoint,
 ) -> TopicStatus:
-    tables = (ZoneTable(history) for history in (RAW, standardized, curated))
+    tables = (ZoneTable("a table", history=history) for history in (RAW, standardized, curated))
     return topic_status(item, *tables, stored, None)
 
 
