@@ -88,6 +88,8 @@ class Told:
 class Home:
     """Services over a fresh folder, and the topics told in it."""
 
+    curated_shape = CURATED
+
     def __init__(self, folder: Path) -> None:
         self.services = Services(load_settings({"home": folder}, environ={}), clock=lambda: DAY)
         self.lake = self.services.lake
@@ -100,7 +102,7 @@ class Home:
         standardized = self.lake.ensure_standardized(told.topic)
         read = self._write(told, standardized, Zone.STANDARDIZED, "b", raw)
         if told.curated:
-            self._write(told, self.lake.ensure(names.curated(told.topic), CURATED), Zone.CURATED, "c", read)
+            self._write(told, self.lake.ensure(names.curated(told.topic), self.curated_shape), Zone.CURATED, "c", read)
         return told
 
     def _write(self, told: Told, table: Table, zone: Zone, letter: str, source: list[int]) -> list[int]:

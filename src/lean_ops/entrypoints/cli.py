@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lean_ops.entrypoints.commands import demo, doctor, ingest, reading, reconcile, run, schema, setup
+from lean_ops.entrypoints.commands import (
+    demo,
+    doctor,
+    emulate,
+    generate,
+    ingest,
+    reading,
+    reconcile,
+    run,
+    schema,
+    setup,
+    verify,
+)
 from lean_ops.entrypoints.console import Console
 from lean_ops.entrypoints.context import App, fail_with
-from lean_ops.model.errors import LeanOpsError, TerminalError
+from lean_ops.model.errors import LeanOpsError, of_the_system
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
@@ -26,7 +37,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, setup, ingest, doctor, schema, run, reading, reconcile):
+for module in (demo, generate, emulate, setup, ingest, doctor, schema, run, reading, reconcile, verify):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")
@@ -58,14 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise
     except LeanOpsError as error:
         fail_with(error, as_json)
-    except (OSError, sqlite3.Error) as error:
-        fail_with(_of_the_machine(error), as_json)
-
-
-def _of_the_machine(error: OSError | sqlite3.Error) -> TerminalError:
-    """A disk, a file or a database that does not do its part."""
-    what = "a database of the home can't be used" if isinstance(error, sqlite3.Error) else "the system refused"
-    return TerminalError(what, found=str(error), remedy="`lean-ops doctor` looks at disk, home, catalog and state.")
+    except OSError as error:
+        fail_with(of_the_system(error), as_json)
 
 
 def hoist_global_options(arguments: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lean_ops.lake.table_files import DuckColumn, TableFiles, open_table, plan
 from lean_ops.ledger.zone_table import ZoneTable, read_zone_table
 from lean_ops.model.batch import Zone, pipeline_id
+from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.ledger import ledger_row
 from lean_ops.model.tables import ColumnType
 
@@ -144,7 +145,7 @@ def _newest(topic: TopicTables, zone: Zone, readers: CommitReaders, now: datetim
     try:
         published = readers.published(history)
         begun = readers.open(topic.stored.get(zone), history)
-    except (KeyError, TypeError, ValueError):  # the property was altered by hand: then it says nothing
+    except LeanOpsError:  # the property was altered by hand: then it says nothing
         published, begun = None, None
     if published is None or published.counts is None:
         texts = {"batch_id": checkpoint.batch_id, "to_snapshot": str(checkpoint.to_snapshot)}
@@ -176,3 +177,17 @@ def no_files(shape: TableShape) -> TableFiles:
         for number, column in enumerate(shape.columns, start=1)
     )
     return TableFiles(tuple(columns), ())
+
+
+def has_source(topic: TopicTables, zone: Zone) -> bool:
+    """Whether what a zone's batches have read can still be read."""
+    checkpoint, source = topic.tables[zone].checkpoint, topic.tables[zone.source].history
+    return checkpoint is None or zone is Zone.RAW or bool(source and checkpoint.to_snapshot in source.snapshots)
+
+
+def read_files(topic: TopicTables, zone: Zone, shape: TableShape) -> TableFiles:
+    """What a zone's batches have read of the zone before; nothing before its first batch."""
+    checkpoint = topic.tables[zone].checkpoint
+    if checkpoint is None or not has_source(topic, zone):
+        return no_files(shape)
+    return files_of(topic.tables[zone.source].location, shape, snapshot_id=checkpoint.to_snapshot)

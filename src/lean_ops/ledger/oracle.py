@@ -42,7 +42,7 @@ class ExpectedFate(StrEnum):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One line: a body and its fate. What is None is not told, and so not compared; only a key must be as it is.
+    """One line: a body and its fate. What is None is not told, and so not compared.
 
     `file` and `line` say where the body stands, `kind` what sort of body it is. `reason` is the error type of a dead
     letter, parse error or error, `fields` are the error's fields, `version` is the id of the message that Curated
@@ -132,7 +132,7 @@ def _by_topic(
             continue
         try:
             expected = _decode(text)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _wrong_line(path, number, f"{str(error).strip()}: {_short(text)}") from error
         if not topics or expected.topic in topics:
             told.setdefault(expected.topic, []).append((number, expected))

@@ -12,7 +12,15 @@ from lean_ops.ledger.account import TopicAccount, ZoneAccount, uncountable
 from lean_ops.ledger.books import Alert
 from lean_ops.ledger.finding import OneOf
 from lean_ops.ledger.lines import LEDGER, ZoneLines, make_lines, zone_lines
-from lean_ops.ledger.moment import files_of, no_files, shown_batches, tables_of, take_moment
+from lean_ops.ledger.moment import (
+    files_of,
+    has_source,
+    no_files,
+    read_files,
+    shown_batches,
+    tables_of,
+    take_moment,
+)
 from lean_ops.ledger.reconcile import (
     ledger_files,
     problems_of,
@@ -123,16 +131,11 @@ class _TopicRecount:
         """The account by rows; by the ledger's lines alone if a table or what it was made of can't be read."""
         zone = blank.zone
         told = (*lines.findings, *map(uncountable, problems_of(self.tables, zone)))
-        if self.tables.tables[zone].problem is not None or not self._has_source(zone):
+        if self.tables.tables[zone].problem is not None or not has_source(self.tables, zone):
             return replace(blank, counts=lines.counts, findings=told)
         counted = self._count(connection, zone, lines)
         findings = (*told, *counted.findings)
         return replace(blank, counts=counted.counts, rows=counted.rows, source=counted.source, findings=findings)
-
-    def _has_source(self, zone: Zone) -> bool:
-        """Whether what the zone's batches have read can still be read."""
-        checkpoint, source = self.tables.tables[zone].checkpoint, self.tables.tables[zone.source].history
-        return checkpoint is None or zone is Zone.RAW or bool(source and checkpoint.to_snapshot in source.snapshots)
 
     @contextmanager
     def _views(self, zone: Zone) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -158,14 +161,7 @@ class _TopicRecount:
             errors = files_of(shared.get(names.parse_errors), PARSE_ERRORS, wanted.filter)
         else:
             errors = files_of(shared.get(names.curated_errors), CURATED_ERRORS, wanted.filter)
-        return {str(zone): here, str(zone.source): self._source_files(zone), "error_rows": errors}
-
-    def _source_files(self, zone: Zone) -> TableFiles:
-        """What the zone's batches have read; nothing before its first batch."""
-        checkpoint = self.tables.tables[zone].checkpoint
-        if checkpoint is None or not self._has_source(zone):
-            return no_files(_ZONE)
-        return files_of(self.tables.tables[zone.source].location, _ZONE, snapshot_id=checkpoint.to_snapshot)
+        return {str(zone): here, str(zone.source): read_files(self.tables, zone, _ZONE), "error_rows": errors}
 
     def _count(self, connection: duckdb.DuckDBPyConnection, zone: Zone, lines: ZoneLines) -> _Counted:
         if zone is Zone.RAW:

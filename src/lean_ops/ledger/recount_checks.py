@@ -125,14 +125,16 @@ _LETTER_CHECKS: Final = (
 )
 
 
-def make_refused(connection: Connection, table: str, topic: str, zone: Zone, newest_batch: str | None) -> None:
-    """Make the view `refused`: a topic's error rows of batches that are published.
+def make_refused(
+    connection: Connection, table: str, topic: str, zone: Zone, newest_batch: str | None, view: str = "refused"
+) -> None:
+    """Make the view `refused`, or one of another name: a topic's error rows of batches that are published.
 
     An open batch writes its errors before it publishes; those belong to records that still wait.
     """
     newest = "NULL" if newest_batch is None else literal(newest_batch)
     connection.execute(
-        f"CREATE VIEW refused AS SELECT * FROM {table} WHERE topic_name = {literal(topic)} AND (batch_id = {newest}"  # noqa: S608
+        f"CREATE VIEW {view} AS SELECT * FROM {table} WHERE topic_name = {literal(topic)} AND (batch_id = {newest}"  # noqa: S608
         f" OR batch_id IN (SELECT batch_id FROM lines WHERE zone = {literal(zone)}))"
     )
 
@@ -150,7 +152,7 @@ def standardized_fates(connection: Connection, parts: int) -> tuple[dict[str, in
         "standardized": "sum(kept)",
         "refused": "count(*) FILTER (WHERE raw > 0 AND kept = 0 AND unfixed > 0)",
     }
-    return _asked(connection, _STANDARDIZED_FATES, counts, _STANDARDIZED_CHECKS, _parts("message_id", parts))
+    return _asked(connection, _STANDARDIZED_FATES, counts, _STANDARDIZED_CHECKS, parts_by("message_id", parts))
 
 
 def curated_fates(connection: Connection, parts: int) -> tuple[dict[str, int], list[Finding]]:
@@ -161,12 +163,12 @@ def curated_fates(connection: Connection, parts: int) -> tuple[dict[str, int], l
         "superseded": "count(*) FILTER (WHERE read > 0 AND kept = 0 AND unfixed = 0 AND key_is_curated)",
         "refused": "count(*) FILTER (WHERE read > 0 AND kept = 0 AND unfixed > 0)",
     }
-    return _asked(connection, _CURATED_FATES, counts, _CURATED_CHECKS, _parts("message_id", parts))
+    return _asked(connection, _CURATED_FATES, counts, _CURATED_CHECKS, parts_by("message_id", parts))
 
 
 def doubled_keys(connection: Connection, parts: int) -> list[Finding]:
     """Keys of Curated with more than one row."""
-    return _asked(connection, _KEYS, {}, _KEY_CHECKS, _parts("idempotency_key", parts))[1]
+    return _asked(connection, _KEYS, {}, _KEY_CHECKS, parts_by("idempotency_key", parts))[1]
 
 
 def dead_letters(connection: Connection) -> tuple[int, list[Finding]]:
@@ -217,7 +219,7 @@ def _per_batch(select: str, zone: Zone, booked: str) -> str:
     )
 
 
-def _parts(column: str, parts: int) -> tuple[str, ...]:
+def parts_by(column: str, parts: int) -> tuple[str, ...]:
     """Conditions that part rows by a column's value; a row without a value is in the first part."""
     return tuple(f"coalesce(hash({column}) % {parts}, 0) = {number}" for number in range(parts))
 

@@ -246,7 +246,7 @@ def test_nothing_waits_for_a_zone_that_the_topic_does_not_reach() -> None:
     ("raw", "words"),
     [
         (None, "raw: the table that its batches have read is gone"),
-        (history({"id": 2, "total-records": 15}), "the end snapshot is not in the history"),
+        (history({"id": 2, "total-records": 15}), "end snapshot 1 is not in the history"),
         (history({"id": 1}, {"id": 2}), "does not say how many rows it has"),
         (history({"id": 1, "total-records": 1}, {"id": 2, "operation": "delete"}), "snapshot 2 is a 'delete'"),
     ],

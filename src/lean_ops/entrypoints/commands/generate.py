@@ -88,7 +88,7 @@ def _refuse_files(folder: Path, yes: bool) -> None:
 
 def _show(call: App, made: Made, seconds: float) -> None:
     if call.console.as_json:
-        call.console.document(_document(made, seconds))
+        call.console.document(_document(made, seconds, next_commands(made, call.flags["home"])))
         return
     rows = [{"fate": fate, "bodies": count} for fate, count in made.fates.items()]
     call.console.rows("what must become of them", rows)
@@ -98,25 +98,25 @@ def _show(call: App, made: Made, seconds: float) -> None:
         escape(f"{made.messages:,} bodies for {places} in {made.folder}, in {seconds:.1f} s, {rate} a second")
     )
     call.console.say("next:")
-    for command in next_commands(made):
+    for command in next_commands(made, call.flags["home"]):
         call.console.say(escape(f"  {command}"))
 
 
-def next_commands(made: Made) -> list[str]:
+def next_commands(made: Made, home: Path | None) -> list[str]:
     """What to type to see the bodies through the pipeline and compare; of many topics, the first one's."""
     topic, folder = made.topics[0], made.folder
     bodies = [str(folder / file) for file in made.files[topic]]
-    fates = ["lean-ops", "verify", "--fates", str(folder / "fates.jsonl")]
     commands = [
-        ["lean-ops", "schema", "submit", topic, str(folder / "schemas" / f"{topic}.json")],
-        ["lean-ops", "ingest", topic, *bodies],
-        ["lean-ops", "run", topic],
-        [*fates, topic] if len(made.topics) > 1 else fates,
+        ["schema", "submit", topic, str(folder / "schemas" / f"{topic}.json")],
+        ["ingest", topic, *bodies],
+        ["run", topic],
+        ["verify", "--fates", str(folder / "fates.jsonl"), *([topic] if len(made.topics) > 1 else [])],
     ]
-    return [shlex.join(command) for command in commands]
+    program = ["lean-ops", *(["--home", str(home)] if home else [])]
+    return [shlex.join([*program, *command]) for command in commands]
 
 
-def _document(made: Made, seconds: float) -> dict[str, Any]:
+def _document(made: Made, seconds: float, commands: list[str]) -> dict[str, Any]:
     return {
         "folder": str(made.folder),
         "topics": {topic: list(files) for topic, files in made.files.items()},
@@ -124,5 +124,5 @@ def _document(made: Made, seconds: float) -> dict[str, Any]:
         "fates": dict(made.fates),
         "fates_file": str(made.folder / "fates.jsonl"),
         "seconds": round(seconds, 3),
-        "next": next_commands(made),
+        "next": commands,
     }

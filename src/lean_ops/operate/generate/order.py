@@ -111,7 +111,7 @@ def make(order: Order, folder: Path, on_topic: Callable[[str], None] = lambda _:
     (folder / SCHEMAS).mkdir(parents=True, exist_ok=True)
     files: dict[str, tuple[str, ...]] = {}
     fates: Counter[str] = Counter()
-    with _whole(folder / FATES_FILE) as told:
+    with whole_file(folder / FATES_FILE) as told:
         for story in order.stories():
             foretold = story.foretold()
             parts = story.part(0).split(order.files)
@@ -125,7 +125,7 @@ def make(order: Order, folder: Path, on_topic: Callable[[str], None] = lambda _:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file that gets its name when the block has ended well."""
     unfinished = path.with_name(f".{path.name}.partial")
     path.unlink(missing_ok=True)
