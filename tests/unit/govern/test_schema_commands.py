@@ -46,13 +46,13 @@ def edited(tmp_path: Path, **keys: Any) -> Path:
 
 
 def test_lint_of_the_examples(run: Run) -> None:
-    assert run("schema", "lint", EXAMPLES) == (0, "3 schema files, 0 with problems\n", "")
+    assert run("schema", "lint", EXAMPLES) == (0, "4 schema files, 0 with problems\n", "")
 
 
 def test_lint_tells_file_path_and_what_is_allowed(run: Run, tmp_path: Path) -> None:
     file = edited(tmp_path, schema_version="1")
     code, out, err = run("schema", "lint", file, EXAMPLES)
-    assert (code, out) == (1, "4 schema files, 1 with problems\n")
+    assert (code, out) == (1, "5 schema files, 1 with problems\n")
     assert err == (f'{file}: 1 problem\n  $.schema_version: wrong value; found "1"; expected a version as 1.0.0\n')
     code, out, _ = run("schema", "lint", file, "--json")
     assert code == 1

@@ -177,7 +177,7 @@ class Renderer:
         if ending.fate is ExpectedFate.DEAD_LETTER:
             told["body_sha256"] = hashlib.sha256(_shown(body)).hexdigest()
         else:
-            told |= {"publish_time": message.published, "idempotency_key": _key_in(body)}
+            told["publish_time"] = message.published
         if fate is not ExpectedFate.PENDING:
             told["reason"] = ending.reason
             if ending.fields:
@@ -196,34 +196,13 @@ class Renderer:
         else:
             payload = f'{{"~retry":{row},{message.payload[1:]}' if kind is Kind.ALTERED_RETRY else message.payload
             body = message._replace(payload=payload).body.encode()
-        told = {"message_id": message.message_id, "publish_time": message.published, "idempotency_key": _key_in(body)}
-        return body, json.dumps(told | {"fate": str(fate)})[1:] + "\n"
+        told = {"message_id": message.message_id, "publish_time": message.published, "fate": str(fate)}
+        return body, json.dumps(told)[1:] + "\n"
 
 
 def _changed_body(message: _Message, variant: Variant) -> bytes:
     body = variant.make(Parts(*message[:4]))
     return body.encode() if isinstance(body, str) else body
-
-
-def _key_in(body: bytes) -> str | None:
-    """The key that can be read from a body: from its envelope, else from the metadata of a payload that is JSON."""
-    message: dict[str, Any] = json.loads(body, parse_int=str)
-    key: str | None = message.get("idempotency_key", _metadata_of(message["payload"]).get("idempotencyKeyResource"))
-    return key
-
-
-def _metadata_of(payload: Any) -> dict[str, Any]:
-    """The metadata of a payload; none if it is no object, or a text that is none."""
-    try:
-        members = json.loads(payload, parse_int=str, parse_constant=_refuse) if isinstance(payload, str) else payload
-    except ValueError:
-        return {}
-    found: dict[str, Any] = members.get("_metadata", {}) if isinstance(members, dict) else {}
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
 
 
 def _overridden(curated: str, values: Mapping[str, Any]) -> str:
