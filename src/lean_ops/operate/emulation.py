@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from lean_ops.model.errors import WrongUseError
 from lean_ops.operate.generate.families import FAMILIES
 from lean_ops.operate.generate.kinds import COPIES, PLAIN, Kind
+from lean_ops.operate.generate.order import whole_file
 from lean_ops.operate.generate.plan import Segment, Window
 from lean_ops.operate.generate.story import Part, Story
 
@@ -175,13 +176,11 @@ class Scene:
     def write_fates(self, path: Path) -> None:
         """What must have become of everything by now."""
         sent = list(self._sent())
-        unfinished = path.with_name(f".{path.name}.partial")
-        with unfinished.open("wb") as file:
+        with whole_file(path) as file:
             for topic, story in self._stories().items():
                 foretold = story.foretold(self._processed(sent, topic))
                 for parts in sent:
                     file.writelines(chunk.fates for chunk in story.chunks(parts[topic], foretold))
-        unfinished.rename(path)
 
     def _stories(self) -> dict[str, Story]:
         """The stories up to here; before the schema is enhanced nothing of it shows."""
