@@ -1,28 +1,35 @@
-"""The demo's data: two days of queue bodies for three topics, and what must become of each.
+"""The demo's data: two days of queue bodies for three topics, and what the books must say of them.
 
 Made from a start time alone: the same time makes the same bodies, another one makes other messages in the same numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lean_ops.model.batch import Zone
-from lean_ops.model.errors import TerminalError
-from lean_ops.operate.demo_day import FAULTS, Day, Fault, Kind, Sent
-from lean_ops.operate.demo_shapes import SHAPES, Shape, Subject, with_values, without
+from lean_ops.ledger.oracle import Expected, ExpectedFate
+from lean_ops.model.batch import Counts, Zone
+from lean_ops.operate.generate.families import FAMILIES
+from lean_ops.operate.generate.kinds import Kind
+from lean_ops.operate.generate.plan import Segment, Window
+from lean_ops.operate.generate.story import Part, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-TOPICS: Final = tuple(SHAPES)
-_encode: Final = msgspec.json.Encoder(decimal_format="number").encode  # so that 19.90 stays 19.90
+    from lean_ops.operate.generate.oracle import Foretold
+
+TOPICS: Final = ("events", "orders", "readings")
+# Runs are told apart by the seconds since then: their messages and keys have them in their names.
+FIRST_SEED: Final = datetime(2020, 1, 1, tzinfo=UTC)
+_SEEDS: Final = 10**9
+_PUBLISHED_FOR: Final = timedelta(hours=23)
 
 # How many of each kind, for events, orders and readings; the numbers differ so that no topic passes for another.
 _DAY_ONE: Final = {Kind.NEW: (290, 280, 300), Kind.RETRY: (10, 8, 15)}
@@ -30,130 +37,125 @@ _DAY_TWO: Final = {
     Kind.NEW: (225, 210, 240),
     Kind.RETRY: (25, 18, 30),
     Kind.CORRECTION: (20, 45, 12),
-    Kind.SECOND_CORRECTION: (4, 9, 3),
     Kind.LATE: (8, 6, 9),
-    Kind.NEW_KEY: (9, 7, 5),
+    Kind.DRIFT: (9, 7, 5),
     Kind.TYPE_CHANGE: (5, 4, 3),
-    Kind.INCOMPLETE: (6, 8, 4),
-    Kind.WRONG_TYPE: (5, 3, 7),
+    Kind.CDE_NULL: (6, 8, 4),
+    Kind.BAD_TYPE: (5, 3, 7),
     Kind.BROKEN_RULE: (3, 5, 6),
-    Kind.MALFORMED: (4, 3, 6),
+    Kind.COMBINED: (2, 3, 1),
+    Kind.MALFORMED: (6, 5, 9),
     Kind.EMPTY: (3, 4, 5),
     Kind.NOT_AN_OBJECT: (2, 1, 3),
     Kind.REFUSED: (3, 4, 5),
 }
-_EMPTY: Final = ("", None, "   ")
+_CORRECTED_AGAIN: Final = {Kind.CORRECTION: (4, 9, 3)}  # in the same batch, so the newest of several has to win
+_REFUSED_IN: Final = {
+    Zone.RAW: ExpectedFate.DEAD_LETTER,
+    Zone.STANDARDIZED: ExpectedFate.PARSE_ERROR,
+    Zone.CURATED: ExpectedFate.ERROR,
+}
+
+
+def seed_of(started: datetime) -> int:
+    """What tells a run from others that began in another second."""
+    return int((started - FIRST_SEED).total_seconds()) % _SEEDS
 
 
 def two_days(topic: str, started: datetime) -> tuple[Day, Day]:
     """What a topic is sent the day before yesterday and yesterday, seen from `started`."""
+    midnight = started.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    one, two = (Window(midnight - timedelta(days=days), _PUBLISHED_FOR) for days in (2, 1))
+    morning = Story.of(topic, FAMILIES[topic], seed_of(started)).with_segment(_segment("day1", topic, _DAY_ONE, one))
+    evening = morning.with_segment(_segment("day2", topic, _DAY_TWO, two))
+    evening = evening.with_segment(_segment("day2 again", topic, _CORRECTED_AGAIN, two))
+    first, second = morning.part(0, f"day1/{topic}.jsonl"), evening.part(len(morning.rows), f"day2/{topic}.jsonl")
+    return Day(morning, first), Day(evening, second, (first,))
+
+
+def _segment(name: str, topic: str, counts: Mapping[Kind, tuple[int, ...]], window: Window) -> Segment:
+    """In turn, so that the first key of day one has copies, corrections and a late older version."""
     place = TOPICS.index(topic)
-    sender = _Sender(SHAPES[topic], started.astimezone(UTC))
-    one = Day(topic, sender.day({kind: counts[place] for kind, counts in _DAY_ONE.items()}, 0, ()))
-    two = sender.day({kind: counts[place] for kind, counts in _DAY_TWO.items()}, 1, one.sent)
-    return one, Day(topic, two, one)
+    return Segment(name, {kind: of_topics[place] for kind, of_topics in counts.items()}, [window], in_turn=True)
 
 
-def example_schemas(package: Path = Path(__file__).parents[1]) -> Path:
-    """The folder of the topics' schema files: inside an installed package, else the repository's."""
-    folders = (package / "examples", package.parents[1] / "schemas")
-    for folder in folders:
-        if all((folder / f"{topic}.json").is_file() for topic in TOPICS):
-            return folder
-    raise TerminalError(
-        "the example schemas are missing",
-        expected=f"{', '.join(f'{topic}.json' for topic in TOPICS)} in {folders[0]}",
-        remedy="Install lean-ops again.",
-    )
+@dataclass(frozen=True)
+class Day:
+    """What one topic is sent on one day, and what the books of every zone must say of it once it is processed.
 
+    The story ends with this day; `part` are the day's own rows, `earlier` those of the days before it.
+    """
 
-@dataclass
-class _Sender:
-    """Makes a topic's messages; ids and keys carry the start time, so that no two runs share any."""
+    story: Story
+    part: Part
+    earlier: tuple[Part, ...] = ()
 
-    shape: Shape
-    started: datetime
-    random: Random = field(init=False)
-    serial: int = 0
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.story.topic
 
-    def __post_init__(self) -> None:
-        self.random = Random(self.shape.topic)  # noqa: S311  data for show, no secret
+    @property
+    def content(self) -> bytes:
+        """The bodies as a file that `ingest` takes."""
+        return b"".join(chunk.bodies for chunk in self.story.chunks(self.part, self.story.foretold()))
 
-    def day(self, counts: Mapping[Kind, int], day: int, earlier: Sequence[Sent]) -> tuple[Sent, ...]:
-        """A day's bodies, mixed; what refers to earlier messages takes the first ones of the day before."""
-        morning = self.started.replace(hour=6, minute=0, second=0, microsecond=0) - timedelta(days=2 - day)
-        fresh = [self._new(Kind.NEW, morning) for _ in range(counts[Kind.NEW])]
-        known = sorted((sent for sent in earlier if sent.kind is Kind.NEW), key=lambda sent: sent.key or "") or fresh
-        others = [
-            self._other(kind, number, morning, known)
-            for kind, count in counts.items()
-            if kind is not Kind.NEW
-            for number in range(count)
-        ]
-        mixed = fresh + others
-        self.random.shuffle(mixed)
-        return tuple(mixed)
+    @property
+    def fates(self) -> bytes:
+        """What must have become of every body of the story, as a file that `verify` takes."""
+        foretold, parts = self.story.foretold(), (*self.earlier, self.part)
+        return b"".join(chunk.fates for part in parts for chunk in self.story.chunks(part, foretold))
 
-    def _other(self, kind: Kind, number: int, morning: datetime, known: Sequence[Sent]) -> Sent:
-        before = known[number % len(known)]
-        if kind is Kind.RETRY:
-            return replace(before, kind=kind)
-        if kind is Kind.CORRECTION:
-            return self._new(kind, morning, before.key)
-        if kind is Kind.SECOND_CORRECTION:
-            return self._new(kind, morning, known[number + 1].key)  # the first key's story has to fit on a screen
-        if kind is Kind.LATE:
-            return self._new(kind, morning - timedelta(days=3 + number % 2), before.key)
-        return self._refused(number, morning) if kind is Kind.REFUSED else self._changed(kind, number, morning)
+    @cached_property
+    def told(self) -> list[Expected]:
+        """What must have become of each of the day's bodies, in their order."""
+        return list(self._told(self.part, self.story.foretold()))
 
-    def _new(self, kind: Kind, morning: datetime, key: str | None = None) -> Sent:
-        body, subject = self._message(morning, key)
-        return Sent(kind, _encode(body), body["message_id"], subject.key, subject.at)
+    @property
+    def kinds(self) -> Counter[Kind]:
+        """How many bodies there are of each kind, in the order of Kind."""
+        return Counter(sorted((Kind(line.kind or "") for line in self.told), key=list(Kind).index))
 
-    def _changed(self, kind: Kind, number: int, morning: datetime) -> Sent:
-        """A message whose payload is not as usual."""
-        body, subject = self._message(morning, None)
-        body["payload"] = self._payload(kind, number, body["payload"])
-        return Sent(kind, _encode(body), body["message_id"], subject.key, subject.at, FAULTS.get(kind))
+    def first(self, kind: Kind) -> Expected:
+        """The first body of a kind; if it follows another one, then it is about the first key of the story."""
+        return next(line for line in self.told if line.kind == kind)
 
-    def _payload(self, kind: Kind, number: int, payload: dict[str, Any]) -> Any:
-        if kind is Kind.MALFORMED:
-            return _encode(payload).decode()[:-10]
-        if kind is Kind.EMPTY:
-            return _EMPTY[number % len(_EMPTY)]
-        if kind is Kind.NOT_AN_OBJECT:
-            return [payload]
-        if kind is Kind.INCOMPLETE and number % 2:
-            return without(payload, self.shape.changes[kind])
-        return with_values(payload, self.shape.changes[kind])
+    # what must become of it
 
-    def _refused(self, number: int, morning: datetime) -> Sent:
-        """A body that ingestion must refuse: cut off, without an id, or without a time that can be one."""
-        body, subject = self._message(morning, None)
-        text, message_id = _encode(body)[:-10], body["message_id"]
-        if number % 3 == 1:
-            del body["message_id"]
-            text, message_id = _encode(body), None
-        elif number % 3 == 2:
-            text = _encode(body | {"publish_time": "yesterday"})
-        fault = Fault(Zone.RAW, "INVALID_CONTRACT" if number % 3 else "MALFORMED_JSON")
-        return Sent(Kind.REFUSED, text, message_id, None, subject.at, fault)
+    def errors(self, zone: Zone) -> Counter[str]:
+        """The errors on the way into a zone, by type."""
+        return Counter(line.reason or "" for line in self.told if line.fate is _REFUSED_IN[zone])
 
-    def _message(self, morning: datetime, key: str | None) -> tuple[dict[str, Any], Subject]:
-        """A well-formed message and what it is about: of a key that is given, else of one of its own."""
-        self.serial += 1
-        at = morning + timedelta(seconds=self.serial * 60 + self.random.randrange(60))
-        run = f"{self.started:%y%m%d%H%M%S}"
-        subject = Subject(key or f"{run}/{self.shape.prefix}-{self.serial:06d}", at)
-        body = {"message_id": f"{self.shape.topic}-{run}-{self.serial:04d}", "publish_time": at.isoformat()}
-        return body | self.shape.body(subject, self.random), subject
+    def counts(self, zone: Zone) -> Counts:
+        """What the books of a zone's batch must say that takes this day after the days before it."""
+        fates = Counter(line.fate for line in self.told)
+        errors = fates[_REFUSED_IN[zone]]
+        raw = fates.total() - fates[ExpectedFate.DEAD_LETTER]
+        if zone is Zone.RAW:
+            return Counts(fates.total(), raw, errors=errors)
+        duplicates = fates[ExpectedFate.DUPLICATE]
+        standardized = raw - duplicates - fates[ExpectedFate.PARSE_ERROR]
+        if zone is Zone.STANDARDIZED:
+            return Counts(raw, standardized, duplicates=duplicates, errors=errors)
+        updated, superseded = len(self._replaced()), fates[ExpectedFate.SUPERSEDED]
+        return Counts(standardized, fates[ExpectedFate.CURATED] - updated, updated, 0, superseded, errors)
 
+    @property
+    def current(self) -> dict[str, str]:
+        """The message that Curated shows for each key at the end of the day."""
+        return self._current(self.story.foretold())
 
-def expected_drift(day: Day) -> Iterator[tuple[str, str, int]]:
-    """Kind, JSON pointer and number of records of what the second day's batch must find changed."""
-    shape = SHAPES[day.topic]
-    for pointer in shape.changes[Kind.NEW_KEY]:
-        yield "NEW_COLUMN", pointer, day.kinds[Kind.NEW_KEY]
-    for kind in (Kind.TYPE_CHANGE, Kind.WRONG_TYPE):
-        for pointer in shape.numbers & shape.changes[kind].keys():
-            yield "TYPE_CHANGE", pointer, day.kinds[kind]
+    def _replaced(self) -> set[str]:
+        """Messages that Curated showed at the day's beginning, and no longer at its end."""
+        before = self._current(self.story.foretold(processed=self.part.first))
+        return set(before.values()) - set(self.current.values())
+
+    def _current(self, foretold: Foretold) -> dict[str, str]:
+        lines = (line for part in (*self.earlier, self.part) for line in self._told(part, foretold))
+        return {
+            line.idempotency_key or "": line.message_id or "" for line in lines if line.fate is ExpectedFate.CURATED
+        }
+
+    def _told(self, part: Part, foretold: Foretold) -> Iterator[Expected]:
+        for chunk in self.story.chunks(part, foretold):
+            yield from (msgspec.json.decode(line, type=Expected) for line in chunk.fates.splitlines())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -16,14 +15,15 @@ from lean_ops.entrypoints.commands.run import execute, say_waiting, waiting_rows
 from lean_ops.entrypoints.commands.schema import show_activation
 from lean_ops.entrypoints.context import App, app_of
 from lean_ops.model.errors import WrongUseError
-from lean_ops.operate.demo_day import FAULTS, Kind
+from lean_ops.operate.generate.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from lean_ops.govern.submit import Activation
-    from lean_ops.ingest.intake import Report
-    from lean_ops.operate.demo_day import Day
+    from lean_ops.operate.demo import Day
+    from lean_ops.operate.demo_folder import DemoFolder
     from lean_ops.wiring import Services
 
 _BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -31,12 +31,17 @@ _BECOMES: Final = {
     Kind.NEW: "new rows",
     Kind.RETRY: "duplicates",
     Kind.CORRECTION: "replace the key's row",
-    Kind.SECOND_CORRECTION: "the newest one counts",
     Kind.LATE: "superseded: too old",
-    Kind.NEW_KEY: "rows, and new columns",
+    Kind.DRIFT: "rows, and new columns",
     Kind.TYPE_CHANGE: "rows, noted as drift",
+    Kind.MALFORMED: "dead letters, errors",
+    Kind.EMPTY: "error EMPTY_PAYLOAD",
+    Kind.NOT_AN_OBJECT: "error NOT_AN_OBJECT",
+    Kind.CDE_NULL: "error CDE_VIOLATION",
+    Kind.BAD_TYPE: "error TYPE_CAST",
+    Kind.BROKEN_RULE: "error RULE_VIOLATION",
+    Kind.COMBINED: "error, all reasons",
     Kind.REFUSED: "dead letters",
-    **{kind: f"error {fault.error_type}" for kind, fault in FAULTS.items()},
 }
 
 
@@ -48,13 +53,15 @@ def register(app: typer.Typer) -> None:
 def demo(ctx: typer.Context) -> None:
     """The whole story on generated data; ends with the ledger and where to look. Can be run again."""
     from lean_ops.operate.demo import TOPICS, two_days
+    from lean_ops.operate.demo_folder import DemoFolder
 
     call = _with_brief_spark(app_of(ctx))
     ctx.call_on_close(call.close)
     _refuse_foreign_topics(call.services, TOPICS)
     now = call.services.clock()
     days = {topic: two_days(topic, now) for topic in TOPICS}
-    document = _tell(_Story(call, *({topic: days[topic][day] for topic in TOPICS} for day in (0, 1))))
+    folder = DemoFolder(call.services.settings.home / DEMO_FOLDER)
+    document = _tell(_Story(call, folder, *({topic: days[topic][day] for topic in TOPICS} for day in (0, 1))))
     if call.console.as_json:
         call.console.document(document)
     _leave(call, document)
@@ -73,14 +80,15 @@ def _with_brief_spark(call: App) -> App:
 def _tell(story: _Story) -> dict[str, Any]:
     """The acts in their order, then what they led to."""
     acts = [story.day_one(), story.schemas(), story.run_what_waited(), story.day_two(), story.run_again()]
-    key, refused = story.two["orders"].first(Kind.LATE).key, story.two["orders"].first(Kind.BROKEN_RULE).message_id
-    ending = Ending(story.call, tuple(story.one))
+    key, refused = story.one["orders"].first(Kind.NEW), story.two["orders"].first(Kind.COMBINED)
+    ending = Ending(story.call, story.folder, tuple(story.one))
     return {
         "home": str(story.call.services.settings.home),
         "acts": acts,
         **ending.ledger(),
-        "trace": ending.trace(key or "", "orders"),
-        "next": ending.next_commands(key or "", refused or ""),
+        "verified": ending.verified(),
+        "trace": ending.trace(key.idempotency_key or "", "orders"),
+        "next": ending.next_commands(key.idempotency_key or "", refused.message_id or ""),
     }
 
 
@@ -103,12 +111,13 @@ def _refuse_foreign_topics(services: Services, topics: tuple[str, ...]) -> None:
 
 
 def _leave(call: App, document: dict[str, Any]) -> None:
-    """Exit 1 if a topic failed or the books do not balance."""
+    """Exit 1 if a topic failed, the books do not balance or a message is not as foretold."""
     outcomes = [outcome for act in document["acts"] if "run" in act for outcome in act["run"]["topics"]]
     failed = sorted({outcome["topic"] for outcome in outcomes if outcome["status"] == "FAILED"})
     if failed:
         call.console.fault(f"failed: {', '.join(failed)}; `lean-ops history` has the attempts")
-    if failed or not all(row["balanced"] for row in document["ledger"]):
+    balanced = all(row["balanced"] for row in document["ledger"])
+    if failed or not balanced or not document["verified"]["matches"]:
         raise typer.Exit(1)
 
 
@@ -117,6 +126,7 @@ class _Story:
     """The acts: each is announced in a line, done, and returned as data."""
 
     call: App
+    folder: DemoFolder
     one: Mapping[str, Day]
     two: Mapping[str, Day]
 
@@ -126,7 +136,7 @@ class _Story:
         self._announce(
             "1. Day 1: three topics of different shapes arrive, with a few network retries; all of it lands in RAW."
         )
-        taken = self._take("day1", self.one)
+        taken = self._take(self.one)
         why = "no topic has a schema yet, so the data waits" if is_first else "an earlier demo has deployed the schemas"
         self._say(f"A run now: {why}.")
         return {"act": 1, "title": "day 1 arrives", "ingested": taken, "run": self._run()}
@@ -151,7 +161,7 @@ class _Story:
             "4. Day 2: retries, corrections, late arrivals, drift, values that break the schema, payloads that can't"
             " be read, and bodies that are refused at the door."
         )
-        return {"act": 4, "title": "day 2 arrives", "ingested": self._take("day2", self.two)}
+        return {"act": 4, "title": "day 2 arrives", "ingested": self._take(self.two)}
 
     def run_again(self) -> dict[str, Any]:
         self._announce(
@@ -168,17 +178,15 @@ class _Story:
     def _say(self, text: str) -> None:
         self.call.console.say(text)
 
-    def _take(self, name: str, days: Mapping[str, Day]) -> list[dict[str, Any]]:
-        folder = self.call.services.settings.home / DEMO_FOLDER / name
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = [self._take_topic(folder / f"{topic}.jsonl", day) for topic, day in days.items()]
+    def _take(self, days: Mapping[str, Day]) -> list[dict[str, Any]]:
+        with self.folder.sending([*days.values()]) as files:
+            taken = [self._take_topic(day, files[topic]) for topic, day in days.items()]
         if not self.call.console.as_json:
             self.call.console.rows("what was sent", sent_lines(days))
         return taken
 
-    def _take_topic(self, file: Path, day: Day) -> dict[str, Any]:
-        file.write_bytes(day.content)
-        report = self._intake(day.topic, file)
+    def _take_topic(self, day: Day, file: Path) -> dict[str, Any]:
+        report = self.call.services.intake(day.topic, day.topic).take(day.topic, [str(file)])
         self._say(escape(totals_line(report)))
         return {
             "topic": day.topic,
@@ -188,12 +196,9 @@ class _Story:
             "dead_letters": dict(sorted(report.dead_letters.items())),
         }
 
-    def _intake(self, topic: str, file: Path) -> Report:
-        return self.call.services.intake(topic, topic).take(topic, [str(file)])
-
     def _submit(self, topic: str) -> Activation:
         """The example schema; if the topic has one already, that one again, which changes nothing."""
-        from lean_ops.operate.demo import example_schemas
+        from lean_ops.operate.generate.families import example_schemas
 
         services = self.call.services
         content = services.schemas.active(topic) or (example_schemas() / f"{topic}.json").read_bytes()

@@ -1,4 +1,4 @@
-"""What the demo ends with: the ledger and its check, the story of one key, and what to type next."""
+"""What the demo ends with: the ledger, the lake against what was foretold, one key's story, what to type next."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.markup import escape
 
 from lean_ops.entrypoints.commands.reading import trace_document, trace_lines
-from lean_ops.entrypoints.commands.reconcile import finding_line, verdict
+from lean_ops.entrypoints.commands.reconcile import finding_line
+from lean_ops.entrypoints.commands.reconcile import verdict as books_verdict
+from lean_ops.entrypoints.commands.verify import difference_lines, notes, verdict
 from lean_ops.entrypoints.console import Console
 from lean_ops.entrypoints.context import App
 
 if TYPE_CHECKING:
     from lean_ops.ledger.account import ZoneAccount
+    from lean_ops.ledger.verify_result import Verification
     from lean_ops.operate.demo_fates import Fates
+    from lean_ops.operate.demo_folder import DemoFolder
 
 DEMO_FOLDER: Final = "demo"
 _LEDGER: Final = (
@@ -62,6 +66,7 @@ class Ending:
     """The parts of the ending: each is announced in a line, shown, and returned as data."""
 
     call: App
+    folder: DemoFolder
     topics: tuple[str, ...]
 
     def ledger(self) -> dict[str, Any]:
@@ -78,8 +83,33 @@ class Ending:
         for zone in zones:
             for finding in zone.findings:
                 console.say(finding_line(zone, finding))
-        console.say(escape(f"Books against tables, as `lean-ops reconcile` does: {verdict(accounts)}"))
+        console.say(escape(f"Books against tables, as `lean-ops reconcile` does: {books_verdict(accounts)}"))
         return {"ledger": list(map(_ledger_row, zones)), "fates": asdict(fates)}
+
+    def verified(self) -> dict[str, Any]:
+        """Each message of all runs so far against what was foretold of it, as `verify` does.
+
+        More copies than foretold are no difference: sending a file once more is among the things to try.
+        """
+        from lean_ops.ledger.oracle import read_oracle
+        from lean_ops.ledger.verify import Verifier
+
+        parts = self.call.services.reconciler(self.call.services.state)
+        oracle = read_oracle(self.folder.fates())
+        result = Verifier(parts, oracle, redelivered=True, complete=self.folder.tells_all).verify()
+        self._show(result)
+        return result.document()
+
+    def _show(self, result: Verification) -> None:
+        console = self.call.console
+        for topic, problem in result.problems.items():
+            console.fault(f"{topic} can't be compared: {problem}")
+        for number, difference in enumerate(result.shown, start=1):
+            for line in difference_lines(number, difference):
+                console.say(escape(line))
+        for note in notes(result, redelivered=True):
+            console.say(escape(note))
+        console.say(f"Lake against what was foretold, as `lean-ops verify` does: {verdict(result)}")
 
     def trace(self, key: str, topic: str) -> dict[str, Any]:
         """All messages of a key: their copies, their versions, and the current one."""
@@ -89,7 +119,7 @@ class Ending:
         tracer = Tracer(services.lake.file, services.settings.names, services.state)
         found = tracer.trace(Wanted.key(key), topic)
         announce(
-            self.call.console, "One order's story: its message three times, a correction, a late older version of it:"
+            self.call.console, "One order's story: copies of its message, corrections, a late older version of it:"
         )
         for line in trace_lines(found):
             self.call.console.say(line)
@@ -99,8 +129,8 @@ class Ending:
         """What to type now; `refused` is a message that broke a rule."""
         home = self.call.services.settings.home
         traces = (f"trace {shlex.quote(refused)}", f"trace --key {shlex.quote(key)}")
-        again = shlex.quote(_near(home / DEMO_FOLDER / "day1" / "orders.jsonl"))
-        words = (*_TRY_NEXT, *traces, f"ingest orders {again}", "run")
+        again = shlex.quote(_near(self.folder.path / "day1" / "orders.jsonl"))
+        words = (*_TRY_NEXT, self._verify_words(), *traces, f"ingest orders {again}", "run")
         commands = [f"{_program()} --home {shlex.quote(_near(home))} {word}" for word in words]
         announce(
             self.call.console,
@@ -109,6 +139,10 @@ class Ending:
         for command in commands:
             self.call.console.say(f"  {escape(command)}")
         return commands
+
+    def _verify_words(self) -> str:
+        fates = [f"--fates {shlex.quote(_near(path))}" for path in self.folder.fates()]
+        return " ".join(["verify", "--redelivered", *["--complete"] * self.folder.tells_all, *fates])
 
 
 def _ledger_row(zone: ZoneAccount) -> dict[str, Any]:
