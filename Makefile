@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit spark contract integration e2e lint types docs lock clean
+.PHONY: help setup demo test unit spark contract integration e2e fuzz soak lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -16,7 +16,18 @@ endif
 PYTEST := $(BIN)/pytest -q --durations=10
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--custom-compile-command "make lock" --quiet
-EXTRA_JAVA := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"], sep="\n")
+EXTRA := import sys, tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+
+# How long and how much `make fuzz` tries, over all parsers together.
+FUZZ_INPUTS ?= 1000000
+FUZZ_SECONDS ?= 900
+FUZZ_REPORT ?= build/fuzz.json
+
+# How long `make soak` kills runs, before the fuzzers, and which sequence of decisions it plays.
+SOAK_SECONDS ?= 1800
+SOAK_SEED ?= 20260206
+SOAK_REPORT ?= build/soak
 
 help: ## List every target
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +59,19 @@ integration: setup ## Tests of parts together, on real files and tables
 e2e: setup ## Tests of the command line in processes of its own
 	$(PYTEST) tests/e2e
 
+fuzz: setup ## Any bytes into every parser, by the million (FUZZ_INPUTS, FUZZ_SECONDS); a report in build/fuzz.json
+	@$(BIN)/python -c 'import atheris' 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement lock/soak.txt \
+		|| echo "atheris can't be had here: random changes of seeds instead" >&2
+	@mkdir -p $(dir $(FUZZ_REPORT))
+	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_INPUTS) --seconds $(FUZZ_SECONDS) --report $(FUZZ_REPORT)
+
+soak: setup ## Runs killed at random moments, checked message by message (SOAK_SECONDS, SOAK_SEED); then `make fuzz`
+	@rm -rf $(SOAK_REPORT)
+	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED) --report $(SOAK_REPORT)
+	@$(MAKE) --no-print-directory fuzz
+	@cat $(SOAK_REPORT)/report.md
+
 lint: setup ## Style, formatting and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -61,7 +85,9 @@ docs: setup ## Make docs/types.md again from the tests' own table of spellings
 
 lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)
 	$(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra dev --output-file lock/dev.txt
-	$(BIN)/python -c '$(EXTRA_JAVA)' | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/java.txt
+	for extra in java soak; do \
+		$(BIN)/python -c '$(EXTRA)' $$extra | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/$$extra.txt \
+		|| exit 1; done
 	@if grep -n '://' lock/*.txt; then echo "an address got into a lock file" >&2; exit 1; fi
 
 clean: ## Remove .venv and caches; data in .lean-ops stays

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from lean_ops.curate import sql
 from lean_ops.curate.casts import not_blank
 from lean_ops.model.data_type import Kind
+from lean_ops.model.java_pattern import parse_pattern
+from lean_ops.model.pattern_cost import longest_value
 from lean_ops.model.tables import ENVELOPE, ColumnType
 
 if TYPE_CHECKING:
@@ -109,9 +111,20 @@ def _value_rules(value: str, column: PayloadColumn) -> Iterator[tuple[str, str]]
         shown = ", ".join(column.enum[:_SHOWN_CHOICES]) + (", …" if len(column.enum) > _SHOWN_CHOICES else "")
         yield f"{value} NOT IN ({', '.join(map(literal, column.enum))})", f"is not one of {shown}"
     if column.pattern is not None:
-        whole = rf"\A(?:{column.pattern})\z"
-        yield f"NOT {sql.matches(value, whole)}", f"does not match {column.pattern}"
+        yield from _pattern_rules(value, column.pattern)
     if column.min is not None:
         yield f"{value} < {literal(column.min)}", f"is below {column.min}"
     if column.max is not None:
         yield f"{value} > {literal(column.max)}", f"is above {column.max}"
+
+
+def _pattern_rules(value: str, pattern: str) -> Iterator[tuple[str, str]]:
+    """A pattern holds for the whole value; one too long for Java's stack is refused before Java is asked."""
+    whole = rf"\A(?:{pattern})\z"
+    broken, longest = f"NOT {sql.matches(value, whole)}", longest_value(parse_pattern(pattern))
+    if longest is None:
+        yield broken, f"does not match {pattern}"
+        return
+    too_long = f"length({value}) > {longest}"
+    yield too_long, f"is longer than the {longest} characters that {pattern} can be asked about"
+    yield sql.when(f"NOT {too_long}", broken), f"does not match {pattern}"

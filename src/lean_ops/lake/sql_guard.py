@@ -7,6 +7,7 @@ file in a FROM, or a function that runs SQL text. The connection itself is locke
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+# DuckDB's parser calls itself for whatever stands inside something else: past some thousand levels it takes minutes,
+# and past some ten thousand it ends the process.
+MAX_CHARACTERS: Final = 100_000
+MAX_BRACKETS: Final = 200
+_BRACKETS: Final = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
+_bracket_of: Final = re.compile(r"[()\[\]{}]").findall
 _QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SOURCES: Final = frozenset(
     {"BASE_TABLE", "SUBQUERY", "JOIN", "EXPRESSION_LIST", "PIVOT", "EMPTY", "TABLE_FUNCTION", "SHOW_REF"}
@@ -35,7 +42,7 @@ _REFUSED_FUNCTIONS: Final = frozenset(
     {"getenv", "current_setting", "set_config", "getvariable", "current_query", "in_search_path", "which_secret"}
     | {"nextval", "currval", "setval", "setseed", "write_log", "parse_duckdb_log_message", "get_block_size"}
     | {"json_serialize_sql", "json_deserialize_sql", "json_serialize_plan", "json_execute_serialized_sql"}
-    | {"query", "query_table", "glob", "sniff_csv", "stats", "checkpoint", "force_checkpoint", "summary"}
+    | {"query", "query_table", "glob", "sniff_csv", "stats", "checkpoint", "force_checkpoint", "summary", "sleep_ms"}
 )
 _REFUSED_BEGINNINGS: Final = (
     *("read_", "parquet_", "duckdb_", "pragma_", "pg_", "inet_", "has_", "__", "arrow_", "pandas_", "python_"),
@@ -74,10 +81,26 @@ def refusal(found: str, remedy: str | None = None) -> WrongUseError:
     return WrongUseError("this SQL is not for `query`", found=found, expected=_ALLOWED, remedy=remedy)
 
 
+def _check_text(sql: str) -> None:
+    """WrongUseError for what the parser must not be given."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise WrongUseError("not SQL", found=f"bytes that are no text at character {error.start + 1}") from None
+    if len(sql) > MAX_CHARACTERS:
+        raise WrongUseError("too much SQL", found=f"{len(sql)} characters", expected=f"at most {MAX_CHARACTERS}")
+    depth = 0
+    for bracket in _bracket_of(sql):  # those in texts count as well: who writes 200 of them unclosed can write less
+        depth = max(depth + _BRACKETS[bracket], 0)
+        if depth > MAX_BRACKETS:
+            raise refusal("an expression nested too deeply", f"Nest at most {MAX_BRACKETS} brackets.")
+
+
 def _syntax_tree(sql: str) -> Any:
     """The one statement's tree, as DuckDB itself parses it."""
     import duckdb
 
+    _check_text(sql)
     with _parser().cursor() as parser:
         try:
             kinds = [statement.type.name for statement in parser.extract_statements(sql)]

@@ -7,12 +7,13 @@ that is wrong with the rest.
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.model.data_type import ORDERED, STRING, DataType, Kind, TimeFormat, Value, parse_type
 from lean_ops.model.errors import WrongUseError
+from lean_ops.model.java_pattern import PatternError, parse_pattern
 from lean_ops.model.layout_rules import layout_problems
+from lean_ops.model.pattern_cost import endless_repeat
 from lean_ops.model.problem import Problem
 from lean_ops.model.strict_json import Number, shown
 from lean_ops.model.tables import BATCH_ID, ENVELOPE, EXTRA, FIRST_SEEN, LAST_UPDATED, ColumnType
@@ -32,9 +33,6 @@ _TYPE_NAMES: Final[Mapping[ColumnType | DataType, str]] = {
     ColumnType.TIMESTAMP: "TIMESTAMP",
 }
 ENVELOPE_TYPES: Final = {column.name: _TYPE_NAMES[column.type] for column in ENVELOPE}
-# Faults that Java's and Python's regular expressions share. Whatever else Python does not know (\p{L}, (?<name>),
-# [a-z&&[^b]]) may well be right in Java, so it is stored as it is.
-_SHARED_REGEX_FAULTS: Final = ("unterminated", "unbalanced parenthesis", "bad escape (end of pattern)")
 _BOUNDED: Final = (ORDERED, "a numeric type, DATE or TIMESTAMP")
 _ONLY_FOR: Final = {
     "format": (frozenset({Kind.TIMESTAMP}), "type TIMESTAMP"),
@@ -125,21 +123,15 @@ def _pattern_problems(pattern: Any) -> Iterator[Problem]:
             ("pattern",), "is too long", f"{len(pattern)} characters", f"at most {MAX_PATTERN_CHARACTERS} characters"
         )
         return
-    fault = _regex_fault(pattern)
-    if fault:
-        yield Problem(("pattern",), f"not a regular expression: {fault}", shown(pattern), "a Java regular expression")
-
-
-def _regex_fault(pattern: str) -> str | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except re.error as error:
-        return error.msg if any(fault in error.msg for fault in _SHARED_REGEX_FAULTS) else None
-    except (RecursionError, OverflowError):
-        return None
-    return None
+        tree = parse_pattern(pattern)
+    except PatternError as error:
+        yield Problem(("pattern",), f"not a regular expression: {error}", shown(pattern), "a Java regular expression")
+    else:
+        if endless_repeat(tree):
+            message = "may take forever: a repeat inside a repeat shares its text with the next round in many ways"
+            expected = "one repeat, or an inner one that gives nothing back, as in (?:[a-z]++ ?)*"
+            yield Problem(("pattern",), message, shown(pattern), expected)
 
 
 # the whole file

@@ -9,6 +9,8 @@ from typing import Any, Final, NoReturn
 from lean_ops.model.problem import Problem
 
 MAX_BYTES: Final = 1024 * 1024
+# Far more than any schema needs, and little enough for everything that looks at the data to follow it down.
+MAX_NESTING: Final = 64
 _SHOWN_CHARACTERS: Final = 120
 
 
@@ -31,14 +33,18 @@ class _Pairs(list[tuple[str, Any]]):
     """An object's members as they stand in the text, double ones included."""
 
 
+class _TooDeepError(Exception):
+    """Containers inside containers, past the bound."""
+
+
 def read_document(content: str | bytes) -> Document:
     """The JSON document in `content`, with the place of every key given twice."""
     try:
         return _checked(_read(content))
     except UnicodeError as error:
         return _unreadable("the file is not UTF-8 text", str(error))
-    except RecursionError:
-        return _unreadable("the file is nested too deep", "hundreds of levels")
+    except (RecursionError, _TooDeepError):
+        return _unreadable("the file is nested too deep", f"more than {MAX_NESTING} levels")
     except ValueError as error:
         return _unreadable("the file is not JSON", str(error))
 
@@ -65,6 +71,8 @@ def _checked(value: Any) -> Document:
 
 
 def _plain(value: Any, keys: tuple[str | int, ...], problems: list[Problem]) -> Any:
+    if len(keys) > MAX_NESTING:
+        raise _TooDeepError
     if isinstance(value, _Pairs):
         return _plain_object(value, keys, problems)
     if isinstance(value, list):

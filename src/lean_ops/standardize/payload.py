@@ -12,7 +12,8 @@ MAX_NUMBER_DIGITS: Final = 4300
 
 # A string literal (also one that never ends), or a bracket; possessive, so hostile text can't make it slow.
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
-_LONG_NUMBER: Final = re.compile(rf"[0-9][0-9.eE+-]{{{MAX_NUMBER_DIGITS},}}")
+# Looked for only where such a run begins: from each of its characters on, a megabyte of digits would take seconds.
+_LONG_NUMBER: Final = re.compile(rf"(?<![0-9.eE+-])-?[0-9][0-9.eE+-]{{{MAX_NUMBER_DIGITS},}}")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
