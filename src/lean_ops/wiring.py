@@ -242,6 +242,7 @@ class Services:
             self.flush_recovery.finish_flushes,
             self.sessions.cancel_all,
             self.clock,
+            self.sessions.failure,
         )
         return Run(parts, settings.workers, settings.failures_before_pause)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.curate.merge import Observed, judged_rows, merge_rows, refused_rows
 from lean_ops.curate.rows import Judgement
+from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
 from lean_ops.lake.staging import Stage, Staged, append_nothing, open_stage, staged_snapshots
@@ -78,7 +79,8 @@ class CurateHop:
         batch = intent.batch
         judgement = Judgement(batch, self._schema_of(batch.topic, batch.schema_version), self._key, self._clock())
         before = history_of(self._tables.curated(judgement.schema))
-        standardized = history_of(self._lake.load(self._lake.names.standardized(batch.topic)))
+        source = refuse_altered(self._lake.load(self._lake.names.standardized(batch.topic)), with_docs=True)
+        standardized = history_of(source)
         records_in = standardized.records_between(batch.from_snapshot, batch.to_snapshot)
         stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)
         if records_in:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,8 @@ class App:
     @cached_property
     def services(self) -> Services:
         """The wired product; settings are read when it is first asked for."""
+        # Otherwise Python would print that a commit is tried again, which is no news for a person.
+        logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
         return self.make_services(self.flags)
 
     def services_with_lake(self) -> Services:

@@ -55,8 +55,6 @@ class RegistryGate:
 
     def schema(self, topic: str) -> Schema:
         """A topic's active schema, which must be there and readable."""
-        from lean_ops.model.schema import parse_schema
-
         file = self._folder.active_file(topic)
         content = self._folder.active(topic)
         if content is None:
@@ -66,7 +64,19 @@ class RegistryGate:
                 expected=str(file),
                 remedy="Put the newest file of its archive folder back there, or submit the schema again.",
             )
-        return parse_schema(content, str(file))
+        return parse_active(content, str(file))
+
+
+def parse_active(content: bytes, where: str) -> Schema:
+    """An active schema, which was good when it was deployed."""
+    from lean_ops.model.problem import SchemaError
+    from lean_ops.model.schema import parse_schema
+
+    try:
+        return parse_schema(content, where)
+    except SchemaError as error:
+        remedy = "The active schema was changed by hand: put it right, or remove the file and submit the schema again."
+        raise SchemaError(where, error.problems, remedy=remedy) from None
 
 
 def _gate(item: RegistryItem) -> Gate:

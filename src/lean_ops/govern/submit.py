@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from lean_ops.govern.gate import parse_active
 from lean_ops.model.change import Change, ChangeClass, classify, compare
 from lean_ops.model.problem import Problem, SchemaError
 from lean_ops.model.registry import RegistryItem, Status
@@ -108,12 +109,8 @@ class Submissions:
     # validation
 
     def _active(self, topic: str) -> Schema | None:
-        content, where = self.folder.active(topic), str(self.folder.active_file(topic))
-        try:
-            return None if content is None else parse_schema(content, where)
-        except SchemaError as error:
-            remedy = "The active schema was changed by hand: put it right, or the newest of its archive in its place."
-            raise SchemaError(where, error.problems, remedy=remedy) from None
+        content = self.folder.active(topic)
+        return None if content is None else parse_active(content, str(self.folder.active_file(topic)))
 
     def _validated(self, topic: str, content: bytes, active: Schema | None) -> Schema:
         schema = parse_schema(content, topic)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lean_ops.ingest.flush import Flush, OpenFlush, Place
 from lean_ops.ingest.lines import ReadError, open_source, read_lines, shown_name, spoken_name
 from lean_ops.ingest.stop import StopSignal
-from lean_ops.model.errors import LeanOpsError, TerminalError
+from lean_ops.model.errors import LeanOpsError, TerminalError, of_the_system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,7 +129,7 @@ class _Run:
                 self._take_source(name)
         except (ReadError, KeyboardInterrupt) as reason:
             self._flush()
-            what = str(reason) if isinstance(reason, ReadError) else "stopped by Ctrl-C"
+            what = str(reason) if isinstance(reason, ReadError) else f"stopped by {str(reason) or 'Ctrl-C'}"
             raise StoppedError(what, self._report) from reason
         self._flush()
         return self._report
@@ -173,7 +173,9 @@ class _Run:
             return
         try:
             self._intake.landing.land(gathered, lambda committed: self._committed(gathered, committed))
-        except (OSError, LeanOpsError) as error:
+        except OSError as error:
+            raise StoppedError(f"a flush failed: {of_the_system(error)}", self._report) from error
+        except LeanOpsError as error:
             raise StoppedError(f"a flush failed: {error}", self._report) from error
 
     def _committed(self, gathered: OpenFlush, committed: Committed) -> None:

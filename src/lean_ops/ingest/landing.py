@@ -20,6 +20,7 @@ from lean_ops.ingest.flush import (
     OpenFlush,
 )
 from lean_ops.lake.append import append_files, write_files
+from lean_ops.model.envelope import RawRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +129,7 @@ def _arrow(schema: Schema, gathered: OpenFlush) -> pa.Table:
     import pyarrow as pa
 
     arrow_schema = schema.as_arrow()
-    columns = zip(gathered.columns(), arrow_schema, strict=True)
-    arrays = [pa.array(values, type=column.type) for values, column in columns]
+    gathered_columns = dict(zip(RawRow._fields, gathered.columns(), strict=True))
+    nothing = [None] * gathered.raw  # for a column that somebody added by hand
+    arrays = [pa.array(gathered_columns.get(column.name, nothing), type=column.type) for column in arrow_schema]
     return pa.Table.from_arrays(arrays, schema=arrow_schema)

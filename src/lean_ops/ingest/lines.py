@@ -101,23 +101,30 @@ def open_source(name: str) -> Iterator[Read]:
         yield _stdin()
         return
     try:
-        file = Path(name).open("rb", buffering=0)  # noqa: SIM115  closed below; only opening it may fail here
+        # Otherwise a pipe that nobody writes to yet could not even be waited for with a limit.
+        file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
     except OSError as error:
         raise _read_error(name, error) from error
     with file:
-        yield lambda: file.read(_CHUNK_BYTES)
+        yield _as_it_comes(file.fileno())
 
 
 def _stdin() -> Read:
-    """Stdin as it comes, so that what arrived is not kept waiting for what did not."""
     try:
-        descriptor = sys.stdin.fileno()
+        return _as_it_comes(sys.stdin.fileno())
     except io.UnsupportedOperation:  # no file behind it
         return lambda: sys.stdin.buffer.read(_CHUNK_BYTES)
 
+
+def _as_it_comes(descriptor: int) -> Read:
+    """A pipe or a file, so that what arrived is not kept waiting for what did not."""
+
     def read() -> bytes | None:
         ready, _, _ = select.select([descriptor], [], [], _IDLE_SECONDS)
-        return os.read(descriptor, _CHUNK_BYTES) if ready else None
+        try:
+            return os.read(descriptor, _CHUNK_BYTES) if ready else None
+        except BlockingIOError:  # another reader was faster
+            return None
 
     return read
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lean_ops.ingest.flush import FLUSH_ID_PROPERTY, OWNER_PROPERTY, SETTLED_PROPERTY, Flush
 from lean_ops.ingest.landing import Committed
 from lean_ops.lake.snapshots import history_of
+from lean_ops.model.batch import Zone
+from lean_ops.model.errors import TerminalError
 from lean_ops.state.port import Held
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class FlushRecovery:
         """Write the books of every flush whose process is gone; how many there were. Twice changes nothing."""
         name = self._lake.names.raw(topic)
         if not self._lake.exists(name):
+            self._refuse_dropped(topic)
             self._landing.all_settled_up_to(topic, None)
             return 0
         history = history_of(self._lake.load(name))
@@ -62,6 +65,20 @@ class FlushRecovery:
             oldest = in_progress[-1].parent_id if in_progress else history.head
             self._landing.all_settled_up_to(topic, oldest)
         return finished or 0
+
+    def _refuse_dropped(self, topic: str) -> None:
+        """A RAW table that the ledger has flushes of must not be made anew: what it held would be forgotten."""
+        ledger, raw = self._lake.names.ops("reconciliation_log"), self._lake.names.raw(topic)
+        has_flushes = self._lake.exists(ledger) and self._shared.count(ledger, topic_name=topic, zone=str(Zone.RAW))
+        # Asked again after that look: another process may have made the table and written to it meanwhile.
+        if has_flushes and not self._lake.exists(raw):
+            raise TerminalError(
+                "the table is gone from the catalog",
+                where=str(raw),
+                expected="the table that the ledger has flushes of",
+                remedy="If it was dropped, register its newest metadata file again (docs/runbook-faults.md shows how);"
+                " else restore a backup.",
+            )
 
     def _finish(self, topic: str, left: list[Snapshot]) -> int | None:
         """Finish flushes, oldest first; None if another process is at it."""

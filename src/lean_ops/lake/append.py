@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.damage import naming_damage
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
@@ -32,21 +33,14 @@ def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
 def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:
     """Append files (or nothing) in one snapshot of main; the snapshot's id. TransientError if nothing was written."""
     from pyiceberg.exceptions import CommitFailedException
-    from sqlalchemy.exc import SQLAlchemyError
 
     for attempt in range(_ROUNDS):
         try:
-            return _commit(table, files, summary)
+            with naming_damage(lambda: [table]):
+                return _commit(table, files, summary)
         except CommitFailedException:
             time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311  jitter, no secret
             table.refresh()
-        except SQLAlchemyError as error:
-            raise TransientError(
-                "the catalog could not be written",
-                where=".".join(table.name()),
-                found=str(error),
-                remedy="Do the same again: what came through after all is recognised.",
-            ) from error
     raise TransientError(
         f"{_ROUNDS} rounds of commits in a row lost against other writers",
         where=".".join(table.name()),

@@ -8,13 +8,16 @@ import threading
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.catalog_file import CatalogFile
 from lean_ops.model.data_type import DataType, Kind
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW, STANDARDIZED, ColumnType, TableName, TableShape
+from lean_ops.sqlite_file import BUSY_SECONDS, database_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.partitioning import PartitionSpec
@@ -59,14 +62,21 @@ class Lake:
             return self._catalog
 
     def _open(self) -> Catalog:
-        from pyiceberg.catalog.sql import SqlCatalog
+        from lean_ops.lake.home_catalog import HomeCatalog
 
         file, warehouse = self._settings.catalog_file, self._settings.warehouse
         warehouse.mkdir(parents=True, exist_ok=True)
         with self._making():
-            with closing(sqlite3.connect(file, timeout=30)) as db:
-                db.execute("PRAGMA journal_mode = WAL")  # stays with the file: readers never wait for a writer
-            return SqlCatalog(CATALOG_NAME, uri=f"sqlite:///{file}?timeout=30", warehouse=f"file://{warehouse}")
+            self._use_wal(file)
+            return HomeCatalog(CATALOG_NAME, file, warehouse)
+
+    def _use_wal(self, file: Path) -> None:
+        """Write-ahead logging stays with the file: readers never wait for a writer."""
+        try:
+            with closing(sqlite3.connect(file, timeout=BUSY_SECONDS)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise database_error(file, error) from error
 
     @contextmanager
     def _making(self) -> Iterator[None]:
@@ -104,6 +114,7 @@ class Lake:
             return self.catalog.load_table(identifier)
         except NoSuchTableError:
             self._ensure_database(name.database)
+        self._refuse_dropped(name)
         version = {"format-version": str(self._settings.format_version)}
         properties = {**_TABLE_PROPERTIES, **version, **(more_properties or {})}
         schema = _schema(shape)
@@ -114,6 +125,22 @@ class Lake:
         except TableAlreadyExistsError:  # another process was faster
             return self.catalog.load_table(identifier)
 
+    def _refuse_dropped(self, name: TableName) -> None:
+        """A table whose files are there was dropped by hand; one made in its place would hide what it holds.
+
+        A creation that was interrupted leaves the first metadata file alone, and is done again.
+        """
+        metadata = self._settings.warehouse / name.database / name.table / "metadata"
+        newest = max((file.name for file in metadata.glob("*.metadata.json")), default="00000-")
+        # Asked again after that look: another process may have made the table and written to it meanwhile.
+        if not newest.startswith("00000-") and not self.exists(name):
+            raise TerminalError(
+                "the table is gone from the catalog, and its files are still there",
+                where=str(name),
+                found=str(metadata / newest),
+                remedy="Register that metadata file again; docs/runbook-faults.md shows how.",
+            )
+
     def ensure_shared(self) -> None:
         """The databases, and every table that all topics share."""
         for database in self.names.databases:
@@ -123,11 +150,12 @@ class Lake:
 
     def ensure_raw(self, topic: str) -> Table:
         """A topic's RAW table."""
-        return self.ensure(self.names.raw(topic), RAW)
+        return refuse_altered(self.ensure(self.names.raw(topic), RAW))
 
     def ensure_standardized(self, topic: str) -> Table:
         """A topic's Standardized table."""
-        return with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED))
+        table = with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED))
+        return refuse_altered(table, with_docs=True)
 
 
 def with_first_snapshot(table: Table) -> Table:

@@ -6,15 +6,18 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from lean_ops.lake.snapshots import History, history_from_json
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW_SUFFIX
+from lean_ops.sqlite_file import database_error, open_to_read
 
 if TYPE_CHECKING:
     from lean_ops.model.tables import Names, TableName
+
+_LINE_END: Final = "\n"
 
 
 class CatalogFile:
@@ -35,15 +38,21 @@ class CatalogFile:
     def _locations(self, database: str, condition: str) -> dict[str, str]:
         if not self._file.is_file():
             return {}
-        with closing(sqlite3.connect(f"{self._file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as db:
-            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
-                return {}
-            rows = db.execute(
-                f"SELECT table_name, metadata_location FROM iceberg_tables WHERE {condition}"  # noqa: S608  our own words
-                " AND catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
-                (self._catalog_name, database),
-            )
-            return dict(rows.fetchall())
+        try:
+            with closing(open_to_read(self._file)) as db:
+                return self._read_locations(db, database, condition)
+        except sqlite3.Error as error:
+            raise database_error(self._file, error) from error
+
+    def _read_locations(self, db: sqlite3.Connection, database: str, condition: str) -> dict[str, str]:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
+            return {}
+        rows = db.execute(
+            f"SELECT table_name, metadata_location FROM iceberg_tables WHERE {condition}"  # noqa: S608  our own words
+            " AND catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
+            (self._catalog_name, database),
+        )
+        return dict(rows.fetchall())
 
     def raw_locations(self, names: Names) -> dict[str, str]:
         """Metadata locations of the RAW tables, by topic."""
@@ -66,17 +75,19 @@ def read_history(table: str, location: str) -> History:
         history = history_from_json(table, metadata)
         history.check()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(table, location, error) from error
+        raise damaged_metadata(table, location, error) from error
     return history
 
 
-def _damaged(table: str, location: str, error: Exception) -> TerminalError:
-    return TerminalError(
-        "its metadata file can't be read" if isinstance(error, OSError) else "its metadata file is damaged",
-        where=table,
-        found=f"{type(error).__name__}: {error} in {location}",
-        remedy="Restore the file from a backup, or point the catalog to the previous metadata file.",
-    )
+def damaged_metadata(table: str, location: str, error: Exception) -> TerminalError:
+    """What is told of a metadata file that is missing or can't be understood."""
+    if isinstance(error, FileNotFoundError):
+        what, found = "its metadata file is missing", location
+    else:
+        what = "its metadata file can't be read" if isinstance(error, OSError) else "its metadata file is damaged"
+        found = f"{type(error).__name__}: {str(error).strip().partition(_LINE_END)[0]} in {location}"
+    remedy = "Restore the file from a backup; the metadata file before it lacks the table's last commit."
+    return TerminalError(what, where=table, found=found, remedy=remedy)
 
 
 def _read_metadata(table: str, location: str) -> dict[str, Any]:
@@ -86,8 +97,6 @@ def _read_metadata(table: str, location: str) -> dict[str, Any]:
             try:
                 metadata: dict[str, Any] = json.loads(candidate.read_bytes())
             except (OSError, ValueError) as error:
-                raise _damaged(table, str(candidate), error) from error
+                raise damaged_metadata(table, str(candidate), error) from error
             return metadata
-    raise TerminalError(
-        "its metadata file is missing", where=table, found=location, remedy="Restore the warehouse folder."
-    )
+    raise damaged_metadata(table, location, FileNotFoundError(location))

@@ -6,8 +6,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from lean_ops.lake.damage import damaged_parquet
 from lean_ops.lake.table_files import quoted, text_list
 from lean_ops.model.errors import TerminalError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from lean_ops.lake.table_files import TableFiles
 
+_Result = TypeVar("_Result")
 _MEMORY: Final = "50%"
 _MAX_THREADS: Final = 8
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,19 +31,19 @@ def connection_to(tables: Iterable[TableFiles]) -> Iterator[duckdb.DuckDBPyConne
     """A connection that can open these tables' files and nothing else; closed at the end of the block."""
     import duckdb
 
+    paths = [path for files in tables for path in files.paths]
     try:
-        with closing(_connect(path for files in tables for path in files.paths)) as connection:
+        with closing(_connect(paths)) as connection:
             yield connection
     except duckdb.OutOfMemoryException as error:
         raise TerminalError(
             "the query does not fit in memory", found=str(error).strip(), remedy="Filter, aggregate or add a LIMIT."
         ) from error
-    except duckdb.IOException as error:
-        raise TerminalError(
-            "a data file can't be read",
-            found=str(error).strip(),
-            remedy="Try again: maintenance may just have replaced it. If it stays, restore the warehouse folder.",
-        ) from error
+    except duckdb.Error as error:
+        damage = damaged_parquet(paths)
+        if damage is None:
+            raise
+        raise damage from error
 
 
 def _connect(paths: Iterable[str]) -> duckdb.DuckDBPyConnection:
@@ -81,7 +83,12 @@ def rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]
     return _plain_rows(_interruptible(connection, lambda: connection.sql(sql).to_arrow_table()))
 
 
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:
+def run(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """A statement without a result that may take its time; Ctrl-C stops it."""
+    _interruptible(connection, lambda: connection.execute(sql))
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _Result]) -> _Result:
     """The work's result. DuckDB does not look for signals while it fetches, so this thread stays free to."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from lean_ops.lake.damage import damaged_parquet
 from lean_ops.lake.duck import connection_to, rows
 from lean_ops.lake.sql_guard import TableReference, referenced_tables
 from lean_ops.lake.table_files import open_table, plan, quoted
@@ -14,7 +15,7 @@ from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.tables import LATEST_SUFFIX, RAW_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import duckdb
 
@@ -47,7 +48,7 @@ class QuerySession:
         planned = {source.location: plan(open_table(source.location)) for source in tables.values()}
         with connection_to(planned.values()) as connection:
             _make_views(connection, tables, planned)
-            return _answer(connection, sql)
+            return _answer(connection, sql, planned.values())
 
     @cached_property
     def _locations(self) -> dict[str, dict[str, str]]:
@@ -126,12 +127,14 @@ def _latest(select: str) -> str:
     )
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str, planned: Iterable[TableFiles]) -> list[dict[str, Any]]:
     import duckdb
 
     try:
         return rows(connection, sql)
-    except (duckdb.OutOfMemoryException, duckdb.IOException):
+    except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
+        if damaged_parquet(path for files in planned for path in files.paths):
+            raise
         raise WrongUseError("the query can't be answered", found=str(error).strip()) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.altered import becomes, refuse_altered
 from lean_ops.lake.catalog import iceberg_type, transform_of, with_first_snapshot
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.partitioning import PartitionField, Transform
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyiceberg.table import Table
-    from pyiceberg.types import IcebergType
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.schema import Schema
@@ -64,7 +64,8 @@ class SchemaTables:
     def curated(self, schema: Schema) -> Table:
         """The Curated table as it is, made if it is not there: a batch of an older schema must not turn it back."""
         name, shape = self.lake.names.curated(schema.table_name), curated_shape(schema, self.buckets)
-        return with_first_snapshot(self.lake.ensure(name, shape, {**_PROPERTIES, **(schema.table_properties or {})}))
+        table = self.lake.ensure(name, shape, {**_PROPERTIES, **(schema.table_properties or {})})
+        return refuse_altered(with_first_snapshot(table))
 
 
 def curated_shape(schema: Schema, buckets: int) -> TableShape:
@@ -93,17 +94,8 @@ def _in_the_way(table: Table, shape: TableShape) -> Iterator[tuple[Column, str]]
     has = {field.name: field.field_type for field in table.schema().fields}
     for column in shape.columns:
         found = has.get(column.name)
-        if found is not None and not _becomes(found, iceberg_type(column.type)):
+        if found is not None and not becomes(found, iceberg_type(column.type)):
             yield column, _SCHEMA_WORDS.get(str(found), str(found).upper().replace(" ", ""))
-
-
-def _becomes(found: IcebergType, wanted: IcebergType) -> bool:
-    """Whether a column of one type is, or is widened in place to, the other."""
-    from pyiceberg.types import DecimalType, IntegerType, LongType
-
-    if isinstance(found, DecimalType) and isinstance(wanted, DecimalType):
-        return found.scale == wanted.scale and found.precision <= wanted.precision
-    return found == wanted or (isinstance(found, IntegerType) and isinstance(wanted, LongType))
 
 
 def _evolve_columns(table: Table, shape: TableShape) -> None:
@@ -114,7 +106,7 @@ def _evolve_columns(table: Table, shape: TableShape) -> None:
             where=f"{'.'.join(table.name())}, column {column.name!r}",
             found=found,
             expected=str(column.type),
-            remedy="The table was altered by hand: give the column its type back, or rebuild the topic.",
+            remedy="The table was altered by hand: give the column its type back.",
         )
     has = {field.name: (field.field_type, field.doc or None) for field in table.schema().fields}
     changed = [column for column in shape.columns if has.get(column.name) != (iceberg_type(column.type), column.doc)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lean_ops.lake.append import append_files, write_files
+from lean_ops.lake.damage import naming_damage
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
-    from pyiceberg.table import DataScan
+    from pyiceberg.table import DataScan, Table
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.tables import TableName
@@ -72,21 +73,16 @@ class SharedTables:
 
     def count(self, name: TableName, **equal: str) -> int:
         """How many rows have the given values in the given columns."""
-        return self._scan(name, tuple(equal), **equal).count()
+        table = self._lake.load(name)
+        with naming_damage(lambda: [table]):
+            return _scan(table, tuple(equal), **equal).count()
 
     def values(self, name: TableName, column: str, **equal: str) -> set[str]:
         """The different values of a column in the rows where the given columns have the given values."""
-        rows = self._scan(name, (column,), **equal).to_arrow()
+        table = self._lake.load(name)
+        with naming_damage(lambda: [table]):
+            rows = _scan(table, (column,), **equal).to_arrow()
         return {value for value in rows.column(column).unique().to_pylist() if value is not None}
-
-    def _scan(self, name: TableName, columns: tuple[str, ...], **equal: str) -> DataScan:
-        from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, Reference
-        from pyiceberg.expressions.literals import literal
-
-        row_filter: BooleanExpression = AlwaysTrue()
-        for column, value in equal.items():
-            row_filter = And(row_filter, EqualTo(term=Reference(column), value=literal(str(value))))
-        return self._lake.load(name).scan(row_filter=row_filter, selected_fields=columns)
 
     def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
         table = self._lake.load(name)
@@ -107,6 +103,16 @@ class SharedTables:
 
     def _commit(self, name: TableName, files: list[DataFile]) -> None:
         append_files(self._lake.load(name), files, {})
+
+
+def _scan(table: Table, columns: tuple[str, ...], **equal: str) -> DataScan:
+    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, Reference
+    from pyiceberg.expressions.literals import literal
+
+    row_filter: BooleanExpression = AlwaysTrue()
+    for column, value in equal.items():
+        row_filter = And(row_filter, EqualTo(term=Reference(column), value=literal(str(value))))
+    return table.scan(row_filter=row_filter, selected_fields=columns)
 
 
 def _refuse_unknown(name: TableName, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -67,10 +67,11 @@ class History:
 
     @property
     def live_rows(self) -> int:
-        """Rows of main that no delete file has taken out: as its last batch has counted them, if it did."""
-        if ROWS_PROPERTY in self.properties:
-            return int(self.properties[ROWS_PROPERTY])
-        return self.snapshots[self.head].possible_rows[0] if self.head is not None else 0
+        """Rows of main that no delete file has taken out: as its last batch has counted them, if that can be."""
+        if self.head is None:
+            return 0
+        counted, possible = int(self.properties.get(ROWS_PROPERTY, -1)), self.snapshots[self.head].possible_rows
+        return counted if counted in possible else possible[0]
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
         """A snapshot and what came before it, newest first, as far as it is kept."""
@@ -108,28 +109,35 @@ class History:
                 break
             chain.append(snapshot)
         else:
-            self._refuse_broken_chain(after, chain)
+            self._refuse_broken_chain(after, up_to, chain)
         for snapshot in chain:
             if snapshot.operation not in _READABLE_OPERATIONS:
                 raise RangeError(
                     f"snapshot {snapshot.snapshot_id} is a {snapshot.operation!r}",
                     where=self.table,
                     expected="append or replace only: this table is append-only",
-                    remedy="Roll the table back to before that snapshot, or rebuild the topic.",
+                    remedy=f"Move main back to snapshot {snapshot.parent_id}, before it; what came since is then to be"
+                    " sent again (docs/runbook-faults.md shows how).",
                 )
         return tuple(chain)
 
-    def _refuse_broken_chain(self, after: int | None, chain: list[Snapshot]) -> None:
+    def _refuse_broken_chain(self, after: int | None, up_to: int, chain: list[Snapshot]) -> None:
         """Only a read from the beginning may run out of ancestors: then it reads the whole table as of its end."""
         if after is not None:
             raise RangeError(
                 f"start snapshot {after} is no longer in the history",
                 where=self.table,
                 expected="every snapshot since the checkpoint to be kept",
-                remedy="Rebuild the topic from RAW: what was appended in between can't be told apart any more.",
+                remedy="Bring back the metadata file of before the snapshots were expired, or a backup"
+                " (docs/runbook-faults.md shows how): what came in between can't be told apart without them.",
             )
         if not chain:
-            raise RangeError("the end snapshot is not in the history", where=self.table)
+            raise RangeError(
+                f"end snapshot {up_to} is not in the history",
+                where=self.table,
+                expected="the snapshot up to which it was read to be kept",
+                remedy="Bring back the metadata file that has it, or a backup (docs/runbook-faults.md shows how).",
+            )
 
     def _refuse_uncounted(self, snapshot: Snapshot) -> None:
         """A summary that leaves the counts out must not pass for a snapshot without rows."""

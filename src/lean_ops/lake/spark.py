@@ -1,21 +1,24 @@
-"""The Spark session: started once, when the first batch needs it; one session of its own for each worker thread."""
+"""The Spark session: started when the first batch needs it; one session of its own for each worker thread."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.jars import jar_files
 from lean_ops.lake.java import find_java
-from lean_ops.model.errors import LeanOpsError, TerminalError
+from lean_ops.lake.java_process import forget_ended_java, java_of_this_process, log_broken_connections, way_of_ending
+from lean_ops.model.errors import TerminalError, TransientError
+from lean_ops.model.pattern_cost import STACK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import subprocess
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -25,6 +28,10 @@ _SMALL_BATCH: Final = 100_000
 _ROWS_PER_SHUFFLE_PARTITION: Final = 100_000
 # Code is generated for every plan of every topic; a full cache ends in an error of the virtual machine.
 _CODE_CACHE: Final = "-XX:ReservedCodeCacheSize=512m"
+# A virtual machine that ran out of memory has lost threads that others wait for: it must end, not linger.
+_END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
+# A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
+_STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
 _LOG4J: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -46,6 +53,19 @@ class SparkStartError(TerminalError):
     """Spark can't be started here: the machine's fault, not any topic's."""
 
 
+class SparkEndedError(TransientError):
+    """Spark's virtual machine ended in the middle of the work."""
+
+    def __init__(self, exit_code: int | None, settings: Settings) -> None:
+        super().__init__(
+            "Spark ended while it worked",
+            found=way_of_ending(exit_code),
+            remedy="Nothing was published; the next run finishes this batch. If Java or the machine ran out of memory,"
+            f" give Spark more (`spark_driver_memory`, now {settings.spark_driver_memory}) or let fewer topics work at"
+            f" the same time (`workers`, now {settings.workers}). Its own words are in {settings.logs_dir}.",
+        )
+
+
 class SparkSessions:
     """Sessions of one Spark application; a thread always gets the same one back.
 
@@ -58,64 +78,91 @@ class SparkSessions:
         self._notice = notice
         self._lock = threading.Lock()
         self._base: SparkSession | None = None
+        self._java: subprocess.Popen[bytes] | None = None
         self._local = threading.local()
 
     def mine(self) -> SparkSession:
-        """The calling thread's session."""
+        """The calling thread's session; a new one of a new application if the one before has ended."""
         session: SparkSession | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = self._started().newSession()
+        if session is None or self.failure() is not None:
+            self._local.session = None
+            base, self._local.java = self._started()
+            session = self._local.session = base.newSession()
         return session
+
+    def failure(self) -> SparkEndedError | None:
+        """How the application behind the calling thread's session ended, if it did."""
+        java: subprocess.Popen[bytes] | None = getattr(self._local, "java", None)
+        if java is None or (java.poll() is None and self._answers()):
+            return None
+        java.kill()  # it has ended or is about to: a connection breaks before its process is seen to be gone
+        return SparkEndedError(java.wait(), self._settings)
+
+    def _answers(self) -> bool:
+        session: SparkSession | None = getattr(self._local, "session", None)
+        try:
+            return session is not None and bool(session.version)
+        except Exception:  # of the network or of pyspark, whichever notices first
+            return False
 
     def stop(self) -> None:
         """End the application, if it was ever started."""
         with self._lock:
-            if self._base is not None:
-                self._base.stop()
-                self._base = None
+            if self._base is not None and self._is_alive():
+                with suppress(Exception):  # one that can't be stopped ends with this process all the same
+                    self._base.stop()
+            self._base = self._java = None
 
     def cancel_all(self) -> None:
         """End every running job; their threads see an error."""
         with self._lock:
-            if self._base is not None:
-                self._base.sparkContext.cancelAllJobs()
+            if self._base is not None and self._is_alive():
+                with suppress(Exception):  # it may end in this moment
+                    self._base.sparkContext.cancelAllJobs()
 
-    def _started(self) -> SparkSession:
+    def _started(self) -> tuple[SparkSession, subprocess.Popen[bytes] | None]:
         with self._lock:
+            if self._base is not None and not self._is_alive():
+                self._notice("Spark ended; starting it again")
+                self._base = None
             if self._base is None:
                 self._base = self._start_or_explain()
-            return self._base
+            return self._base, self._java
+
+    def _is_alive(self) -> bool:
+        return self._java is None or self._java.poll() is None
 
     def _start_or_explain(self) -> SparkSession:
-        from pyspark.errors import PySparkException
-
         try:
             return self._start()
-        except (PySparkException, LeanOpsError, OSError) as error:
+        except Exception as error:
             raise SparkStartError(
                 "Spark could not be started",
-                found=str(error),
-                remedy=f"`lean-ops doctor` checks Java and jars; Spark's own words are in {self._settings.logs_dir}.",
+                found=_in_short(error),
+                remedy="`lean-ops doctor` checks Java and jars; `spark_driver_memory` is what Java gets, now"
+                f" {self._settings.spark_driver_memory}; Spark's own words are in {self._settings.logs_dir}.",
             ) from error
 
     def _start(self) -> SparkSession:
         import pyspark
+        from pyspark import SparkConf
         from pyspark.sql import SparkSession
 
+        forget_ended_java()
         java = find_java(self._settings.cache_dir, os.environ)
         jars = jar_files(self._settings.cache_dir, java, notice=self._notice)
-        conf = {**_session_conf(self._settings), **_jar_conf(self._settings.spark_master, jars)}
+        conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
+        conf.setAll([*_session_conf(self._settings).items(), *_jar_conf(self._settings.spark_master, jars).items()])
         os.environ.update(
             JAVA_HOME=str(java.home),
             SPARK_HOME=str(Path(pyspark.__file__).parent),
             SPARK_LOCAL_IP="127.0.0.1",
             PYSPARK_PYTHON=sys.executable,
         )
-        builder = SparkSession.builder.appName("lean-ops").master(self._settings.spark_master)
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        with _stderr_into(self._settings.logs_dir / "spark-start.log"):
-            return builder.getOrCreate()
+        self._java = java_of_this_process(conf, self._settings.logs_dir / "spark-start.log")
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        log_broken_connections(session)
+        return session
 
 
 def prepare_for(session: SparkSession, records: int) -> None:
@@ -156,19 +203,12 @@ def _session_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
-        f"{settings.spark_java_options}",
+        f"{_END_WITHOUT_MEMORY} {_STACK} {settings.spark_java_options}",
+        "spark.executor.extraJavaOptions": _STACK,  # where the master is another machine
     }
 
 
-@contextmanager
-def _stderr_into(file: Path) -> Iterator[None]:
-    """Let the JVM that starts meanwhile inherit a file as its stderr: a person should see our words, not its."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with file.open("ab") as log:
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
+def _in_short(error: Exception) -> str:
+    """An error in a line; what comes of Java says in its second line what happened."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines[:2]) or type(error).__name__

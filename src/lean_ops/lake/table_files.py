@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.catalog_file import damaged_metadata
+from lean_ops.lake.damage import naming_damage
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -110,11 +112,16 @@ class TableFiles:
 
 def open_table(location: str) -> Table:
     """The table of a metadata file, without a catalog connection."""
+    from pyiceberg.exceptions import ValidationError
     from pyiceberg.table import StaticTable
 
     from lean_ops.lake.local_files import IMPLEMENTATION
 
-    return StaticTable.from_metadata(location, {"py-io-impl": IMPLEMENTATION})
+    try:
+        return StaticTable.from_metadata(location, {"py-io-impl": IMPLEMENTATION})
+    except (OSError, ValidationError, ValueError) as error:
+        name = ".".join(location.split("/")[-4:-2])  # …/database/table/metadata/file
+        raise damaged_metadata(name, location, error) from error
 
 
 def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id: int | None = None) -> TableFiles:
@@ -129,8 +136,9 @@ def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id:
         return TableFiles(columns, ())
     writers: dict[str, int | None] = {}
     planner = ManifestGroupPlanner(table.metadata, table.io, row_filter or AlwaysTrue())
-    tasks = planner.plan_files(snapshot.manifests(table.io), manifest_entry_filter=_noting_writers(writers))
-    return _table_files(columns, list(tasks), writers)
+    with naming_damage(lambda: [table]):
+        tasks = planner.plan_files(snapshot.manifests(table.io), manifest_entry_filter=_noting_writers(writers))
+        return _table_files(columns, list(tasks), writers)
 
 
 def _noting_writers(writers: dict[str, int | None]) -> Callable[[ManifestEntry], bool]:

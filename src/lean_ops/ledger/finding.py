@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.catalog_file import read_history
 from lean_ops.lake.duck import rows, views_of
 from lean_ops.lake.table_files import FILE_COLUMN, literal, open_table, plan, quoted
@@ -36,11 +37,11 @@ class TableAt:
 
     def files(self, near: BooleanExpression) -> TableFiles:
         """The files that may hold rows like these."""
-        return plan(open_table(self.location), near)
+        return plan(refuse_altered(open_table(self.location)), near)
 
     def files_as_of(self, snapshots: Iterable[int], near: BooleanExpression) -> list[TableFiles]:
         """The files that held rows like these as of each snapshot."""
-        table = open_table(self.location)
+        table = refuse_altered(open_table(self.location))
         return [plan(table, near, snapshot_id) for snapshot_id in snapshots]
 
 

@@ -13,7 +13,9 @@ from lean_ops.ledger.zone_table import ZoneTable, read_zone_table
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import Flow, RegistryItem, Status
+from lean_ops.sqlite_file import database_error, open_to_read
 from lean_ops.state.port import Checkpoint, CheckpointReader
+from lean_ops.state.sqlite import WITHOUT_BACKUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -188,15 +190,22 @@ def lease_holders(state_file: Path, now: datetime, is_gone: Callable[[str], bool
     """Who works on which topic at this moment; expired leases and those of ended processes don't count."""
     if not state_file.is_file():
         return {}
-    with closing(sqlite3.connect(f"{state_file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as db:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'locks'").fetchone():
-            return {}
-        leases = db.execute("SELECT topic_name, owner, expires_at FROM locks WHERE owner IS NOT NULL").fetchall()
+    try:
+        with closing(open_to_read(state_file)) as db:
+            leases = _leases(db)
+    except sqlite3.Error as error:
+        raise database_error(state_file, error, WITHOUT_BACKUP) from error
     return {
         topic: owner
         for topic, owner, expires_at in leases
         if datetime.fromisoformat(expires_at) > now and not is_gone(owner)
     }
+
+
+def _leases(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'locks'").fetchone():
+        return []
+    return db.execute("SELECT topic_name, owner, expires_at FROM locks WHERE owner IS NOT NULL").fetchall()
 
 
 def _open_batch(stored: Checkpoint) -> str | None:

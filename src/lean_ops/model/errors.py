@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import errno
+from typing import ClassVar, Final
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class LeanOpsError(Exception):
@@ -49,3 +53,14 @@ class TerminalError(LeanOpsError):
 
 class WrongUseError(TerminalError):
     """The caller asked for something that can't be: wrong argument, setting or name."""
+
+
+def of_the_system(error: OSError) -> LeanOpsError:
+    """A disk or a file that does not do its part."""
+    if error.errno in _NO_ROOM:
+        return TransientError("the disk is full", found=str(error), remedy="Free some room and do the same again.")
+    if error.errno in _NOT_ALLOWED:
+        remedy = "Make the home a folder that you can write to."
+        return TerminalError("a file can't be written", found=str(error), remedy=remedy)
+    remedy = "`lean-ops doctor` looks at disk, home, catalog and state."
+    return TerminalError("the system refused", found=str(error), remedy=remedy)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.staging import publish
 from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent, Zone
@@ -14,7 +15,9 @@ from lean_ops.model.ledger import ledger_row
 from lean_ops.operate.intent import last_batch_property, open_batch, published_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyiceberg.table import Table
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.snapshots import History
@@ -73,19 +76,31 @@ class BatchRunner:
         if intent is None or intent.batch != planned.batch:
             intent = Intent(planned.batch, gate.declared, self._clock().isoformat())
             self._state.save_intent(intent, lease, self._clock())
-            self._on_step(planned.batch, "intent stored")
+            self._done(planned.batch, "intent stored", lease)
         return self._book(self._published(intent, repeated, lease), repeated, lease, run_id)
 
     def _published(self, intent: Intent, repeated: bool, lease: Lease) -> Intent:
         """Stage, balance and publish; the intent with its counts, as the commit keeps it."""
         batch = intent.batch
-        staged = self._hops[batch.zone].stage(intent, repeated, lambda step: self._on_step(batch, step))
-        self._on_step(batch, "balanced")
-        self._state.renew(lease, self._clock())
+        with naming_damage(lambda: self._read_tables(batch)):
+            staged = self._hops[batch.zone].stage(intent, repeated, lambda step: self._done(batch, step, lease))
+        self._done(batch, "balanced", lease)
         done = replace(intent, counts=staged.counts, last_ingestion_ts=staged.last_ingestion_ts)
         publish(self._lake, staged.stage, staged.head, {**staged.table_properties, **last_batch_property(done)})
-        self._on_step(batch, "published")
+        self._done(batch, "published", lease)
         return done
+
+    def _done(self, batch: Batch, step: str, lease: Lease) -> None:
+        """Tell of a step, then make sure of the lease: whoever lost it must leave the next write to its new holder."""
+        self._on_step(batch, step)
+        self._state.renew(lease, self._clock())
+
+    def _read_tables(self, batch: Batch) -> Iterator[Table]:
+        """The tables whose files staging a batch reads: where it comes from, where it goes, and what it refuses."""
+        names, topic = self._lake.names, batch.topic
+        errors = names.parse_errors if batch.zone is Zone.STANDARDIZED else names.curated_errors
+        for name in (names.of_zone(batch.zone.source, topic), names.of_zone(batch.zone, topic), errors):
+            yield self._lake.load(name)
 
     def is_current(self, planned: PlannedBatch) -> bool:
         """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
@@ -106,13 +121,13 @@ class BatchRunner:
             raise TerminalError(
                 "the batch is published but its commit did not keep its counts",
                 where=f"topic {batch.topic!r}, batch {batch.batch_id}",
-                remedy="The table was altered by hand: rebuild the topic.",
+                remedy="A property of the table was altered by hand: give it the value of the metadata file before.",
             )
         now = self._clock()
         snapshots = (batch.from_snapshot, batch.to_snapshot)
         row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
         self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
-        self._on_step(batch, "ledger written")
+        self._done(batch, "ledger written", lease)
         attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
         self._books.append_once(
             "job_run_history",
@@ -123,7 +138,7 @@ class BatchRunner:
         alert = error_rate_alert(batch, counts)
         if alert is not None:
             self._books.raise_alert(alert, now, resumed)
-        self._on_step(batch, "history written")
+        self._done(batch, "history written", lease)
         self._state.close_batch(intent, lease, self._clock())
         self._on_step(batch, "checkpoint moved")
         return counts

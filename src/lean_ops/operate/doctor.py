@@ -17,6 +17,7 @@ from lean_ops.lake.catalog_file import CatalogFile, read_history
 from lean_ops.lake.jars import jars_dir, missing_jars
 from lean_ops.lake.java import find_java
 from lean_ops.model.errors import LeanOpsError
+from lean_ops.sqlite_file import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,8 +131,8 @@ def _read_tables(settings: Settings) -> _Tables:
         for database in settings.names.databases:
             for table, location in catalog.locations(database).items():
                 _read_table(f"{database}.{table}", location, histories, faults)
-    except sqlite3.Error as error:
-        faults.append(f"{settings.catalog_file}: {error}")
+    except LeanOpsError as error:
+        faults.append(f"{error.where}: {error.found}")
     return _Tables(tuple(histories), tuple(faults))
 
 
@@ -183,7 +184,7 @@ def _state(settings: Settings) -> Check:
 def _integrity_faults(file: Path) -> tuple[str, ...]:
     """What SQLite finds wrong with one of its files."""
     try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as db:
+        with closing(open_to_read(file)) as db:
             answers = [str(row[0]) for row in db.execute("PRAGMA integrity_check")]
     except sqlite3.Error as error:
         return (f"{file}: {error}",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +12,7 @@ import structlog
 from lean_ops.lake.spark import SparkStartError
 from lean_ops.ledger.books import Alert, Attempt, RunStatus, history_row
 from lean_ops.model.batch import Counts, Zone, pipeline_id
-from lean_ops.model.errors import LeanOpsError
+from lean_ops.model.errors import LeanOpsError, of_the_system
 from lean_ops.state.errors import LostLeaseError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from lean_ops.lake.spark import SparkEndedError
     from lean_ops.ledger.books import Books
     from lean_ops.model.registry import Gate
     from lean_ops.operate.batch import BatchRunner
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from lean_ops.operate.plan import HopPlan, PlannedBatch, TopicPlan
     from lean_ops.state.port import Lease, StateStore
 
+_NO_ROOM: Final = os.strerror(errno.ENOSPC)
 _INTERRUPTED: Final = "interrupted; the next run continues"
 
 
@@ -59,11 +63,15 @@ class RunParts:
     settle_ingest: Callable[[str], object]
     cancel_jobs: Callable[[], None]
     clock: Callable[[], datetime]
+    spark_failure: Callable[[], SparkEndedError | None] = lambda: None
 
 
 @dataclass(slots=True)
 class TopicAtWork:
-    """A topic while its lease is held: `done` grows with each batch, `batch_id` is the one at hand."""
+    """A topic while its lease is held: `done` grows with each batch, `batch_id` is the one at hand.
+
+    Of a topic that works `alone` it is known that Spark's end is its own doing.
+    """
 
     plan: TopicPlan
     lease: Lease
@@ -71,6 +79,7 @@ class TopicAtWork:
     zone: Zone
     batch_id: str | None
     done: list[BatchOutcome] = field(default_factory=list)
+    alone: bool = False
 
     @property
     def topic(self) -> str:
@@ -91,7 +100,8 @@ class HopRun:
     def take_all(self, work: TopicAtWork) -> list[HopOutcome]:
         """The topic's hops in their order; one that fails does not keep the next from what is already there.
 
-        LostLeaseError and SparkStartError are the caller's: they end more than a hop.
+        LostLeaseError, SparkStartError and, unless the topic is alone, SparkEndedError are the caller's: they end
+        more than a hop.
         """
         try:
             self._parts.settle_ingest(work.topic)
@@ -116,7 +126,10 @@ class HopRun:
             raise error
         if self._stopped.is_set():
             return HopOutcome(work.zone, RunStatus.SKIPPED, _INTERRUPTED)
-        return self._failed(work, error)
+        ended = self._parts.spark_failure()
+        if ended is not None and not work.alone:
+            raise ended from error
+        return self._failed(work, ended or error)
 
     def _batches(self, work: TopicAtWork, hop: HopPlan, gate: Gate) -> str | None:
         """Why the hop could not go on; None if it is done."""
@@ -191,7 +204,13 @@ def first_batch(hop: HopPlan) -> str | None:
 
 def in_words(error: Exception) -> str:
     """An error in a line; one of the JVM has its own words in the second line of Python's."""
-    reason = str(error) if isinstance(error, LeanOpsError) else f"{type(error).__name__}: {error}"
+    if _NO_ROOM in str(error) and not isinstance(error, LeanOpsError):  # Java has no error number for it
+        error = OSError(errno.ENOSPC, _NO_ROOM)
+    if isinstance(error, OSError) and error.errno is not None:
+        error = of_the_system(error)
+    if isinstance(error, LeanOpsError):
+        return "; ".join(line.strip() for line in str(error).splitlines())[:2000]
+    reason = f"{type(error).__name__}: {error}"
     first, *rest = reason.strip().splitlines() or [""]
     told_by_java = rest[0].removeprefix(":") if rest and rest[0].startswith(": ") else ""
     return f"{first}{told_by_java}"[:2000]

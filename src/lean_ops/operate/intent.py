@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.model.batch import Intent
+from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
     from lean_ops.lake.snapshots import History
@@ -19,13 +20,25 @@ def last_batch_property(intent: Intent) -> dict[str, str]:
     return {LAST_BATCH_PROPERTY: json.dumps(intent.to_dict())}
 
 
+def last_batch(table: History) -> Intent | None:
+    """The batch that was published last, wherever main is now; None if there is none or its commit did not keep it."""
+    text = table.properties.get(LAST_BATCH_PROPERTY)
+    try:
+        return None if text is None else Intent.from_dict(json.loads(text))
+    except (KeyError, TypeError, ValueError) as error:
+        raise TerminalError(
+            "a table property can't be understood",
+            where=f"{table.table}, property {LAST_BATCH_PROPERTY!r}",
+            found=text,
+            remedy="It was altered by hand: give it the value back that the metadata file before has.",
+        ) from error
+
+
 def published_batch(table: History | None) -> Intent | None:
     """The newest batch on main, with its counts; None if there is none or its commit did not keep them."""
     checkpoint = table.checkpoint() if table else None
-    if table is None or checkpoint is None or LAST_BATCH_PROPERTY not in table.properties:
-        return None
-    intent = Intent.from_dict(json.loads(table.properties[LAST_BATCH_PROPERTY]))
-    return intent if intent.batch.batch_id == checkpoint.batch_id else None
+    intent = last_batch(table) if table and checkpoint else None
+    return intent if intent and checkpoint and intent.batch.batch_id == checkpoint.batch_id else None
 
 
 def open_batch(stored: Checkpoint | None, table: History | None) -> Intent | None:

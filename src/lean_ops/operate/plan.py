@@ -10,6 +10,7 @@ from lean_ops.model.batch import Batch, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.registry import NO_SCHEMA, Gate
 from lean_ops.operate.intent import open_batch
+from lean_ops.operate.untouched import refuse_behind, refuse_touched, table_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.catalog_file import CatalogFile
     from lean_ops.lake.snapshots import History
     from lean_ops.model.batch import Intent
-    from lean_ops.model.tables import Names
+    from lean_ops.model.tables import Names, TableName
     from lean_ops.state.port import Checkpoint, CheckpointReader
 
 
@@ -147,9 +148,12 @@ class _Table:
     topic: str
     location: str | None
 
+    @property
+    def name(self) -> TableName:
+        return self.names.of_zone(self.zone, self.topic)
+
     def history(self) -> History | None:
-        name = self.names.of_zone(self.zone, self.topic)
-        return read_history(str(name), self.location) if self.location else None
+        return read_history(str(self.name), self.location) if self.location else None
 
 
 def _refuse_unknown(topics: Sequence[str], known: Sequence[str]) -> None:
@@ -190,12 +194,27 @@ def _waiting(tables: Mapping[Zone, _Table]) -> int:
 def _plan_hop(topic: str, zone: Zone, gate: Gate, tables: Mapping[Zone, _Table], stored: Checkpoint | None) -> HopPlan:
     """The hop's batches; a table that can't be read is the hop's problem, not the run's."""
     try:
+        _refuse_gone(tables, zone, stored)
         source = tables[zone.source].history()
         if source is None or source.head is None or not _has_data(source, zone) or _is_up_to_date(source.head, stored):
             return HopPlan(zone)
-        return _decide(topic, zone, gate, source, tables[zone].history(), stored)
+        if zone is Zone.CURATED:
+            refuse_touched(source)
+        table = tables[zone].history()
+        if table is not None:
+            refuse_touched(table)
+        refuse_behind(str(tables[zone].name), table, source, stored)
+        return _decide(topic, zone, gate, source, table, stored)
     except LeanOpsError as error:
         return HopPlan(zone, problem=error)
+
+
+def _refuse_gone(tables: Mapping[Zone, _Table], zone: Zone, stored: Checkpoint | None) -> None:
+    """Batches were published, so their source and their table must be there; told by the catalog, no file is read."""
+    has_batches = stored is not None and stored.last_snapshot_id is not None
+    for table in (tables[zone.source], tables[zone]):
+        if has_batches and table.location is None:
+            raise table_gone(str(table.name))
 
 
 def _has_data(source: History, zone: Zone) -> bool:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from lean_ops.lake.spark import SparkStartError
+from lean_ops.lake.spark import SparkEndedError, SparkStartError
 from lean_ops.ledger.books import Attempt, RunStatus
 from lean_ops.operate.hop_run import BatchOutcome, HopOutcome, HopRun, RunParts, TopicAtWork, first_batch, in_words
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from lean_ops.operate.plan import RunPlan, TopicPlan
+
+_CANCEL_AGAIN_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Run:
     failures_before_pause: int
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _broken_off: list[tuple[TopicPlan, list[BatchOutcome]]] = field(default_factory=list)
     _log: Any = field(default_factory=lambda: structlog.get_logger("lean_ops.run"))
 
     @cached_property
@@ -49,30 +52,45 @@ class Run:
         return HopRun(self.parts, self.run_id, self.failures_before_pause, self._stopped)
 
     def execute(self, plan: RunPlan) -> Iterator[TopicOutcome]:
-        """Each topic's outcome as it comes. An interrupt stops between commits: the next run continues."""
-        with self.parts.leases.running(), ThreadPoolExecutor(self.workers, "topic") as pool:
-            waiting: set[Future[TopicOutcome]] = set()
-            try:
-                waiting |= {pool.submit(self._topic, topic) for topic in plan.work}
-                while waiting:
-                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-            except BaseException:
-                self._stopped.set()
-                for future in waiting:
-                    future.cancel()
-                self.parts.cancel_jobs()
-                raise
+        """Each topic's outcome as it comes. An interrupt stops between commits: the next run continues.
 
-    def _topic(self, plan: TopicPlan) -> TopicOutcome:
-        done: list[BatchOutcome] = []
+        Topics that Spark was working on when it ended are tried once more, each alone with a new one: so an end
+        that was nobody's fault does no harm, and a topic that brings Spark down is found out.
+        """
+        with self.parts.leases.running(), ThreadPoolExecutor(self.workers, "topic") as pool:
+            yield from self._outcomes(pool.submit(self._topic, topic, [], False) for topic in plan.work)
+            for topic, done in self._broken_off:
+                yield from self._outcomes([pool.submit(self._topic, _planned_anew(topic), done, True)])
+
+    def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Iterator[TopicOutcome]:
+        waiting: set[Future[TopicOutcome | None]] = set()
+        try:
+            waiting |= set(begun)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (outcome for future in done if (outcome := future.result()) is not None)
+        except BaseException:
+            self._stopped.set()
+            for future in waiting:
+                future.cancel()
+            while waiting:  # a thread between two jobs would begin another one
+                self.parts.cancel_jobs()
+                _, waiting = wait(waiting, timeout=_CANCEL_AGAIN_SECONDS)
+            raise
+
+    def _topic(self, plan: TopicPlan, done: list[BatchOutcome], alone: bool) -> TopicOutcome | None:
+        """The topic's outcome, `done` before included; None if Spark ended and it is yet to be tried alone."""
         try:
             with self.parts.leases.lease(plan.topic) as lease:
                 if isinstance(lease, Held):
                     return self._left_to_another(plan, lease.by)
                 hop = plan.work[0]
-                work = TopicAtWork(plan, lease, self.parts.clock(), hop.zone, first_batch(hop), done)
+                work = TopicAtWork(plan, lease, self.parts.clock(), hop.zone, first_batch(hop), done, alone)
                 return _outcome(plan.topic, self._hops.take_all(work), done)
+        except SparkEndedError as error:
+            self._log.warning("Spark ended", topic=plan.topic, reason=str(error))
+            self._broken_off.append((plan, done))
+            return None
         except SparkStartError as error:
             self._stopped.set()  # no other topic would fare better, and none is to blame
             return TopicOutcome(plan.topic, RunStatus.FAILED, str(error), tuple(done))
@@ -89,6 +107,11 @@ class Run:
         attempt = Attempt(self.run_id, plan.topic, hop.zone, first_batch(hop), self.parts.clock())
         self._hops.record(attempt, RunStatus.SKIPPED, reason)
         return TopicOutcome(plan.topic, RunStatus.SKIPPED, reason)
+
+
+def _planned_anew(plan: TopicPlan) -> TopicPlan:
+    """The same topic, its batches to be found out when its turn comes."""
+    return replace(plan, hops=tuple(replace(hop, batches=(), follows=True) for hop in plan.hops))
 
 
 def _outcome(topic: str, hops: Sequence[HopOutcome], done: Sequence[BatchOutcome]) -> TopicOutcome:

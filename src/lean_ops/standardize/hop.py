@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.spark import prepare_for
 from lean_ops.lake.staging import Stage, Staged, StagedRows, append_nothing, count_staged, open_stage
@@ -51,7 +52,7 @@ class StandardizeHop:
         batch = intent.batch
         name = self._lake.names.standardized(batch.topic)
         before = published_columns(self._lake.ensure_standardized(batch.topic))
-        raw = history_of(self._lake.load(self._lake.names.raw(batch.topic)))
+        raw = history_of(refuse_altered(self._lake.load(self._lake.names.raw(batch.topic))))
         records_in = raw.records_between(batch.from_snapshot, batch.to_snapshot)
         stage = open_stage(self._lake, name, batch)
         if records_in:

@@ -19,5 +19,5 @@ class LostLeaseError(TransientError):
             "the lease was lost while working",
             where=f"topic {lease.topic!r}",
             found=f"fence {lease.fence} of {lease.owner} is no longer the current one",
-            remedy="Nothing was published; the next run finishes this batch.",
+            remedy="It writes no more of this topic; the lease's new holder, or the next run, finishes the batch.",
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lean_ops.model.batch import Intent
 from lean_ops.model.errors import WrongUseError
 from lean_ops.model.registry import Flow, RegistryItem, Status
+from lean_ops.sqlite_file import BUSY_SECONDS, can_be_written, database_error, open_to_read
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Checkpoint, Held, Lease
 
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS schema_registry (
     flow_reason TEXT, schema_version TEXT, curated INTEGER NOT NULL DEFAULT 0, schema_path TEXT, error_path TEXT,
     last_error TEXT, source_name TEXT, updated_at TEXT);
 """
-_BUSY_SECONDS = 30
+WITHOUT_BACKUP = "without one move it away: the tables have the checkpoints, every schema must be submitted again."
 _ITEM_COLUMNS = tuple(field.name for field in fields(RegistryItem))
 
 
@@ -49,12 +50,12 @@ class SqliteStateStore:
 
     def checkpoint(self, pipeline_id: str) -> Checkpoint:
         """A hop's checkpoint; an empty one if it never ran."""
-        row = self._db().execute("SELECT * FROM checkpoints WHERE pipeline_id = ?", (pipeline_id,)).fetchone()
-        return _checkpoint(row) if row else Checkpoint(pipeline_id)
+        rows = self._rows("SELECT * FROM checkpoints WHERE pipeline_id = ?", pipeline_id)
+        return _checkpoint(rows[0]) if rows else Checkpoint(pipeline_id)
 
     def checkpoints(self) -> dict[str, Checkpoint]:
         """All checkpoints by pipeline id."""
-        rows = self._db().execute("SELECT * FROM checkpoints")
+        rows = self._rows("SELECT * FROM checkpoints")
         return {row["pipeline_id"]: _checkpoint(row) for row in rows}
 
     def save_intent(self, intent: Intent, lease: Lease, now: datetime) -> None:
@@ -142,12 +143,12 @@ class SqliteStateStore:
 
     def item(self, topic: str) -> RegistryItem | None:
         """What is known of a topic."""
-        row = self._db().execute("SELECT * FROM schema_registry WHERE topic_name = ?", (topic,)).fetchone()
-        return _item(row) if row else None
+        rows = self._rows("SELECT * FROM schema_registry WHERE topic_name = ?", topic)
+        return _item(rows[0]) if rows else None
 
     def items(self) -> dict[str, RegistryItem]:
         """Every topic known, by name."""
-        rows = self._db().execute("SELECT * FROM schema_registry ORDER BY topic_name")
+        rows = self._rows("SELECT * FROM schema_registry ORDER BY topic_name")
         return {row["topic_name"]: _item(row) for row in rows}
 
     def update_item(self, topic: str, change: Callable[[RegistryItem], RegistryItem]) -> RegistryItem:
@@ -178,36 +179,55 @@ class SqliteStateStore:
     def _db(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
+            read_only = self._file.is_file() and not can_be_written(self._file)
+            connection = open_to_read(self._file) if read_only else self._made()
             connection.row_factory = sqlite3.Row
-            _use_wal(connection)
-            connection.executescript(_SCHEMA)
-            _add_missing_columns(connection)
             self._local.connection = connection
         return connection
 
+    def _made(self) -> sqlite3.Connection:
+        """A connection to the file, which is made or brought up to date if it has to be."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
+        _use_wal(connection)
+        connection.executescript(_SCHEMA)
+        _add_missing_columns(connection)
+        return connection
+
+    def _rows(self, select: str, *values: str) -> list[sqlite3.Row]:
+        with self._told():
+            return self._db().execute(select, values).fetchall()
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        db = self._db()
-        db.execute("BEGIN IMMEDIATE")
+        with self._told():
+            db = self._db()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:  # some errors, a full disk among them, have ended it already
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What the database's own errors mean."""
         try:
-            yield db
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:  # some errors, a full disk among them, have ended it already
-                db.execute("ROLLBACK")
-            raise
+            yield
+        except sqlite3.Error as error:
+            raise database_error(self._file, error, WITHOUT_BACKUP) from error
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Go over to write-ahead logging; unlike other statements this one does not wait by itself for who is faster."""
-    deadline = time.monotonic() + _BUSY_SECONDS
+    deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:
@@ -216,7 +236,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 def _add_missing_columns(connection: sqlite3.Connection) -> None:
     """A store that an earlier release made gets the columns that came since."""
-    known = {row["name"] for row in connection.execute("PRAGMA table_info(schema_registry)")}
+    known = {row[1] for row in connection.execute("PRAGMA table_info(schema_registry)")}  # cid, name, …
     if "curated" not in known:
         try:
             connection.execute("ALTER TABLE schema_registry ADD COLUMN curated INTEGER NOT NULL DEFAULT 0")

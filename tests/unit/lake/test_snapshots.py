@@ -67,7 +67,7 @@ def test_the_first_batch_counts_rows_whose_snapshots_have_expired() -> None:
 
 @pytest.mark.parametrize("start", [4, 99])
 def test_a_start_that_is_not_in_the_history_is_refused(start: int) -> None:
-    with pytest.raises(RangeError, match=f"start snapshot {start} is no longer in the history.*Rebuild the topic"):
+    with pytest.raises(RangeError, match=f"start snapshot {start} is no longer in the history.*Bring back"):
         APPENDS.records_between(start, 3)
 
 

@@ -374,6 +374,9 @@ def test_a_failure_before_the_first_hop_of_an_interrupted_run_is_not_counted(ben
     assert bench.books.rows == bench.books.alerts == []
 
 
+WRITABLE = "Make the home a folder that you can write to."
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -384,6 +387,11 @@ def test_a_failure_before_the_first_hop_of_an_interrupted_run_is_not_counted(ben
             "RuntimeError: calling o1. java.lang.Error: no room",
         ),
         (ValueError(), "ValueError:"),
+        (
+            RuntimeError("calling o1.\n: java.io.IOException: No space left on device\n\tat x"),
+            "the disk is full; found [Errno 28] No space left on device. Free some room and do the same again.",
+        ),
+        (PermissionError(13, "no", "f"), "a file can't be written; found [Errno 13] no: 'f'. " + WRITABLE),
     ],
 )
 def test_an_error_is_told_in_a_line(error: Exception, words: str) -> None:

@@ -29,6 +29,7 @@ from lean_ops.model.errors import TerminalError, WrongUseError
 from lean_ops.model.registry import Gate
 from lean_ops.operate.intent import last_batch_property
 from lean_ops.operate.plan import HopPlan, PlannedBatch, TopicPlan
+from lean_ops.operate.untouched import TouchedError
 
 
 @pytest.fixture
@@ -249,7 +250,7 @@ def test_a_checkpoint_whose_snapshot_expired_is_a_problem_that_names_the_way_out
     problem = home.hop().problem
     assert isinstance(problem, RangeError)
     assert str(problem).startswith("dev_iceberg_raw_db.events_staging: start snapshot 1")
-    assert "Rebuild the topic" in str(problem)
+    assert "Bring back the metadata file" in str(problem)
 
 
 def test_a_raw_table_that_somebody_changed_is_a_problem(home: Home) -> None:
@@ -263,3 +264,54 @@ def test_a_percent_encoded_location_is_found(home: Home) -> None:
     home.gates["events"] = OPEN
     assert home.hop().problem is None
     assert home.hop().records == 23
+
+
+def test_a_table_that_somebody_wrote_to_is_a_problem_that_says_where_main_belongs(home: Home) -> None:
+    stranger = {"id": 902, "rows": 1}
+    batch_1 = {"lean-ops.batch-id": "batch-1", "lean-ops.to-snapshot": "1"}
+    home.topic("events", standardized=metadata({"id": 900}, {"id": 901, "summary": batch_1}, stranger))
+    problem = home.hop().problem
+    assert isinstance(problem, TouchedError)
+    assert "found snapshot 902 (append), which no batch made" in str(problem)
+    assert "Move main back to snapshot 901" in str(problem)
+
+
+def test_files_that_somebody_rewrote_are_no_problem(home: Home) -> None:
+    batch_1 = {"lean-ops.batch-id": "batch-1", "lean-ops.to-snapshot": "1"}
+    rewritten = {"id": 902, "summary": {"operation": "replace"}}
+    home.topic("events", standardized=metadata({"id": 900}, {"id": 901, "summary": batch_1}, rewritten))
+    assert home.hop().batches == (PlannedBatch(batch(1, 3), 18),)
+
+
+def test_a_main_that_was_moved_back_is_a_problem_that_says_where_it_belongs(home: Home) -> None:
+    last = Intent(batch(1, 2), (), "2026-02-03T10:00:00+00:00", Counts(records_in=7, inserted=7))
+    home.topic("events", standardized={**published(1, last=last), "current-snapshot-id": 901})
+    problem = home.hop().problem
+    assert isinstance(problem, TouchedError)
+    assert str(problem).startswith(
+        "dev_iceberg_standardized_db.events: main was moved by hand; found main at snapshot 901"
+    )
+    assert "Move main to snapshot 902 again" in str(problem)
+
+
+@pytest.mark.parametrize(("table", "found"), [(published(), "no batch at all"), (published(1), "up to snapshot 1 of")])
+def test_a_table_that_lacks_batches_which_the_store_knows_of_is_a_problem(home: Home, table: Any, found: str) -> None:
+    home.topic("events", standardized=table, last_snapshot_id=2)
+    problem = home.hop().problem
+    assert isinstance(problem, TouchedError)
+    assert found in str(problem)
+    assert "expected batches up to snapshot 2" in str(problem)
+
+
+@pytest.mark.parametrize("gone", ["raw", "standardized"])
+def test_a_table_that_had_batches_and_is_gone_is_a_problem_even_if_nothing_is_new(home: Home, gone: str) -> None:
+    home.topic("events", **{"standardized": published(3), gone: None}, last_snapshot_id=3)
+    problem = home.hop().problem
+    assert isinstance(problem, TouchedError)
+    assert "the table is gone from the catalog" in str(problem)
+    assert "register its newest metadata file again" in str(problem)
+
+
+def test_a_batch_that_a_table_keeps_in_words_nobody_understands_is_a_problem(home: Home) -> None:
+    home.topic("events", standardized={**published(1), "properties": {"lean-ops.last-batch": "{"}})
+    assert "property 'lean-ops.last-batch': a table property can't be understood" in str(home.hop().problem)

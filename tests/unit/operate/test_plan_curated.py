@@ -24,11 +24,11 @@ from tests.unit.operate.planned_home import (
     published,
 )
 
-from lean_ops.lake.snapshots import RangeError
 from lean_ops.model.batch import Counts, Intent, Zone
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.registry import Gate
 from lean_ops.operate.plan import HopPlan, PlannedBatch, TopicPlan
+from lean_ops.operate.untouched import TouchedError
 
 
 @pytest.fixture
@@ -126,13 +126,13 @@ def test_when_the_state_is_lost_the_last_curated_batch_is_looked_at_again_for_it
     assert home.both_hops()[1].batches == (PlannedBatch(curated(None, 901), 4, resumes=True),)
 
 
-def test_a_standardized_table_that_somebody_changed_is_a_problem_of_the_curated_hop_only(home: Home) -> None:
+def test_a_standardized_table_that_somebody_changed_is_a_problem_of_both_hops(home: Home) -> None:
     home.topic("events", standardized=standardized_with(operation="overwrite"), gate=CURATED_TOO)
-    hop, follower = home.both_hops()
-    assert hop == HopPlan(Zone.STANDARDIZED, (PlannedBatch(batch(1, 3), 18),))
-    assert isinstance(follower.problem, RangeError)
-    assert str(follower.problem).startswith("dev_iceberg_standardized_db.events: snapshot 902 is a 'overwrite'")
-    assert follower.batches == ()
+    for hop in home.both_hops():
+        assert isinstance(hop.problem, TouchedError)
+        assert "found snapshot 902 (overwrite), which no batch made" in str(hop.problem)
+        assert "Move main back to snapshot 901" in str(hop.problem)
+        assert hop.batches == ()
 
 
 def test_rewritten_standardized_files_bring_no_records_to_curate(home: Home) -> None:

@@ -84,7 +84,8 @@ def _show(call: App, report: Report, error: LeanOpsError | None) -> None:
         call.console.document({**_document(report), **({"error": _error(error)} if error else {})})
     else:
         _show_refused(call, report)
-        call.console.say(escape(totals_line(report)))
+        if report.lines or not error:  # input that nothing landed of is not empty
+            call.console.say(escape(totals_line(report)))
 
 
 def _error(error: LeanOpsError) -> dict[str, Any]:

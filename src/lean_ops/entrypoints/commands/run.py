@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,11 +12,12 @@ import typer
 from rich.markup import escape
 
 from lean_ops.entrypoints.context import App, app_of
+from lean_ops.ingest.stop import StopSignal
 from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lean_ops.model.batch import Counts
     from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan
@@ -47,10 +48,23 @@ def run(
     services = call.services_with_lake()
     if explain:
         _show_plan(call, services.planner.plan(wanted))
-    elif pause is None:
-        _cycle(call, wanted)
-    else:
-        _repeat(call, wanted, pause)
+        return
+    with _stoppable(), closing(call):
+        if pause is None:
+            _cycle(call, wanted)
+        else:
+            _repeat(call, wanted, pause)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """A request to stop ends what is inside between two commits, and is told as an error."""
+    with StopSignal(anywhere=True):
+        try:
+            yield
+        except KeyboardInterrupt as asked:
+            what = f"interrupted between commits by {str(asked) or 'Ctrl-C'}"
+            raise LeanOpsError(what, remedy="The next `lean-ops run` continues.") from None
 
 
 def _seconds(text: str) -> int:
@@ -63,12 +77,16 @@ def _seconds(text: str) -> int:
 
 
 def _repeat(call: App, wanted: Sequence[str], pause: int) -> None:
-    """One cycle after another; a topic that fails is told and tried again in the next."""
+    """One cycle after another until asked to stop; a topic that fails is told and tried again in the next."""
     while True:
         began = time.monotonic()
         with suppress(typer.Exit):
             _cycle(call, wanted)
-        time.sleep(max(0.0, pause - (time.monotonic() - began)))
+        try:
+            time.sleep(max(0.0, pause - (time.monotonic() - began)))
+        except KeyboardInterrupt as asked:
+            call.console.say(f"stopped between two cycles by {asked}; nothing was begun")
+            return
 
 
 def _cycle(call: App, wanted: Sequence[str]) -> None:
@@ -169,12 +187,10 @@ def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
     log_into(call.services.settings.logs_dir)
     current = call.services.new_run()
     outcomes: list[TopicOutcome] = []
-    try:
+    with _stoppable():
         for outcome in current.execute(plan):
             outcomes.append(outcome)
             call.console.say(f"{len(outcomes)}/{len(plan.work)} {escape(outcome_line(outcome))}")
-    except KeyboardInterrupt:
-        raise LeanOpsError("interrupted between commits", remedy="The next `lean-ops run` continues.") from None
     return current.run_id, outcomes
 
 
