@@ -40,7 +40,7 @@ def test_ten_ingests_at_once_into_one_topic_and_ten_into_ten_all_land(tmp_path: 
     home.is_settled()
 
 
-def test_runs_beside_each_other_and_beside_ingests_do_each_batch_once(tmp_path: Path) -> None:
+def test_ten_runs_at_once_beside_ingests_do_each_batch_once(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", {"LEAN_OPS_SPARK_DRIVER_MEMORY": "700m", "LEAN_OPS_WORKERS": "2"})
     home.open_topics(dict.fromkeys(TOPICS, bodies(20)))
     file = write(home, "more", 5)
@@ -49,7 +49,7 @@ def test_runs_beside_each_other_and_beside_ingests_do_each_batch_once(tmp_path: 
         first.java()
         # The first run holds the leases of the topics it works on; these ask for the same and for the others.
         second = start(stack, home, "run")
-        same = [start(stack, home, "run", *sorted(home.leases())) for _ in range(3)]
+        same = [start(stack, home, "run", *sorted(home.leases())) for _ in range(8)]
         ingests = [start(stack, home, "ingest", topic, file) for topic in TOPICS[:3]]
         reader = start(stack, home, "reconcile")
         for command in (reader, *ingests, *same, second, first):
