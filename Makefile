@@ -14,6 +14,9 @@ PYTHON := $(shell for python in python3.13 python3.12 python3.11 python3; do \
 endif
 
 PYTEST := $(BIN)/pytest -q --durations=10
+# Two at a time, file by file: most of a Spark test is one thread that plans. The long ones come first.
+TEST_WORKERS ?= 2
+IN_PARALLEL := -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--custom-compile-command "make lock" --quiet
 EXTRA := import sys, tomllib; \
@@ -41,8 +44,8 @@ setup: ## Make .venv with the locked packages; does nothing when it is whole
 demo: setup ## The whole story on generated data, in .lean-ops
 	@$(BIN)/lean-ops --home $(HOME_DIR) demo
 
-test: setup ## Every tier of tests
-	$(PYTEST) tests
+test: setup ## Every tier of tests, a short soak among them (TEST_WORKERS at a time)
+	$(PYTEST) $(IN_PARALLEL) tests
 
 unit: setup ## Tests without Spark, in seconds
 	$(PYTEST) tests/unit

@@ -10,9 +10,9 @@ from tests.soak.decisions import RoundPlan, plan_round
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-SECONDS = 80
+SECONDS = 60
 SEED = 9
-KILLED = 5
+KILLED = 4
 
 
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_left_behind(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,8 +32,9 @@ class Java:
         self._pattern: Any = services.sessions.mine()._jvm.java.util.regex.Pattern
 
     def fault(self, pattern: str) -> str | None:
-        """Why Java refuses a pattern as the job hands it over."""
-        return self._said(lambda: self._pattern.compile(rf"\A(?:{pattern})\z"))
+        """Why Java refuses a pattern by itself, or as the job hands it over."""
+        said = (self._said(partial(self._pattern.compile, text)) for text in (pattern, rf"\A(?:{pattern})\z"))
+        return next((words for words in said if words), None)
 
     def overflows(self, pattern: str, text: str) -> bool:
         """Whether matching fills the stack."""
@@ -41,11 +43,12 @@ class Java:
     @staticmethod
     def _said(call: Any) -> str | None:
         from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
 
         try:
             call()
-        except Py4JJavaError as error:
-            return str(error.java_exception.toString())
+        except (Py4JJavaError, PySparkException) as error:  # Spark has a Python error of its own for some of Java's
+            return str(error)
         return None
 
 
