@@ -29,6 +29,10 @@ class Foretold:
         """How many of some rows have a fate."""
         return int(np.count_nonzero(self.fate[rows] == _NUMBERS[fate]))
 
+    def counts(self) -> dict[str, int]:
+        """How many rows have each fate that any has."""
+        return {str(fate): count for fate in FATES if (count := self.count(fate))}
+
 
 def foretell(rows: Rows, family: Family, processed: int | None = None) -> Foretold:
     """The fates once the first `processed` rows (all when None) went through every hop; the others wait in RAW.

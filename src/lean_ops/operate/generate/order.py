@@ -14,7 +14,7 @@ from lean_ops.model.topic import parse_topic
 from lean_ops.operate.generate.families import family_of, schema_of
 from lean_ops.operate.generate.kinds import INJECTIONS, Kind
 from lean_ops.operate.generate.plan import Segment, Window
-from lean_ops.operate.generate.story import Story, counts_by_fate, write_part
+from lean_ops.operate.generate.story import Story, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -119,7 +119,7 @@ def make(order: Order, folder: Path, on_topic: Callable[[str], None] = lambda _:
                 write_part(story, part, foretold, folder, told)
             (folder / SCHEMAS / f"{story.topic}.json").write_bytes(schema_of(story.topic, story.family))
             files[story.topic] = tuple(part.file for part in parts)
-            fates.update(counts_by_fate(story, foretold))
+            fates.update(foretold.counts())
             on_topic(story.topic)
     return Made(folder, tuple(files), files, order.messages * order.topics, dict(fates))
 

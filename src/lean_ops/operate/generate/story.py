@@ -11,7 +11,7 @@ from lean_ops.operate.generate.plan import extended, no_rows
 from lean_ops.operate.generate.render import Renderer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -88,11 +88,3 @@ def write_part(story: Story, part: Part, foretold: Foretold, folder: Path, fates
         for chunk in story.chunks(part, foretold):
             bodies.write(chunk.bodies)
             fates.write(chunk.fates)
-
-
-def counts_by_fate(story: Story, foretold: Foretold) -> Mapping[str, int]:
-    """How many rows have each fate that any has."""
-    from lean_ops.ledger.oracle import ExpectedFate
-
-    counts = {str(fate): foretold.count(fate) for fate in ExpectedFate}
-    return {fate: count for fate, count in counts.items() if count and len(story.rows)}
