@@ -10,9 +10,9 @@ from tests.soak.decisions import RoundPlan, plan_round
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-SECONDS = 60
+SECONDS = 45
 SEED = 9
-KILLED = 4
+KILLED = 3
 
 
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_left_behind(tmp_path: Path) -> None:
