@@ -31,6 +31,11 @@ _EVERYWHERE: Final = {
 }
 
 
+def key_in_envelope(key: str, _at: str) -> str:
+    """The body's members of a family whose key stands beside the payload."""
+    return f'"idempotency_key":"{key}",'
+
+
 @dataclass(frozen=True, slots=True)
 class Enhancement:
     """An optional column that a later schema declares; the first variant of DRIFT has `value` for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.operate.generate.family import Enhancement, Family
+from lean_ops.operate.generate.family import Enhancement, Family, key_in_envelope
 from lean_ops.operate.generate.kinds import Kind
 from lean_ops.operate.generate.variants import (
     Variant,
@@ -52,10 +52,6 @@ def _write(_key: str, number: int, at: str, _: int, draws: Sequence[int]) -> tup
     return payload, curated
 
 
-def _envelope(key: str, _at: str) -> str:
-    return f'"idempotency_key":"{key}",'
-
-
 def _without_key(parts: Parts) -> str:
     return parts._replace(envelope="").body
 
@@ -65,7 +61,7 @@ ORDERS: Final = Family(
     name="orders",
     prefix="order",
     by_event_time=True,
-    envelope=_envelope,
+    envelope=key_in_envelope,
     write=_write,
     variants={
         Kind.DRIFT: (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.operate.generate.family import Enhancement, Family
+from lean_ops.operate.generate.family import Enhancement, Family, key_in_envelope
 from lean_ops.operate.generate.kinds import Kind
 from lean_ops.operate.generate.variants import (
     Variant,
@@ -52,10 +52,6 @@ def _write(_key: str, number: int, at: str, milliseconds: int, draws: Sequence[i
     return payload, curated
 
 
-def _envelope(key: str, _at: str) -> str:
-    return f'"idempotency_key":"{key}",'
-
-
 def _without_key(parts: Parts) -> str:
     return parts._replace(envelope='"idempotency_key":" ",').body
 
@@ -64,7 +60,7 @@ PAYMENTS: Final = Family(
     name="payments",
     prefix="pay",
     by_event_time=False,
-    envelope=_envelope,
+    envelope=key_in_envelope,
     write=_write,
     variants={
         Kind.DRIFT: (
