@@ -1,4 +1,4 @@
-"""The jars that teach Spark Iceberg: fetched once by Spark's own resolver, checked against their pins, kept."""
+"""The jars that teach Spark Iceberg, and the compiler: fetched once by Spark's own resolver, checked, and kept."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ JARS: Final = (
         "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     ),
 )
+# Compiles our own Java sources, once; a runtime without a compiler is enough for it.
+COMPILER: Final = Jar(
+    "org.eclipse.jdt",
+    "ecj",
+    "3.42.0",
+    3_327_035,
+    "29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29",
+)
 
 
 def jars_dir(cache_dir: Path) -> Path:
@@ -89,7 +97,7 @@ def jar_files(
     """The jars, there and genuine; the first call fetches them, later ones look at four small facts."""
     folder = jars_dir(cache_dir)
     if not all(_is_marked(folder, jar) for jar in jars):
-        with _alone(folder):
+        with alone(folder):
             _complete(folder, jars, java, fetch or resolve_with_spark, notice or _say_nothing)
     return tuple(folder / jar.file_name for jar in jars)
 
@@ -113,7 +121,7 @@ def _resolve(jars: Sequence[Jar], java: JavaHome, target: Path, options: Sequenc
     `SparkSubmit` is asked to run a class that does not exist: it resolves the packages and stops there, so no
     Spark context starts and nothing listens on any port. Its exit code says nothing; the files do.
     """
-    command = [str(java.executable), "-Xmx256m", *options, "-cp", _spark_classpath()]
+    command = [str(java.executable), "-Xmx256m", *options, "-cp", spark_classpath()]
     command += ["org.apache.spark.deploy.SparkSubmit", "--master", "local"]
     command += ["--conf", f"spark.jars.ivy={target / 'ivy'}", "--packages", ",".join(jar.coordinates for jar in jars)]
     command += ["--class", "lean_ops.OnlyResolve", "spark-internal"]
@@ -136,14 +144,15 @@ def _complete(
             wanted.append(jar)
     if not wanted:
         return
-    notice(f"fetching {len(wanted)} jars for Spark, {sum(jar.size for jar in wanted) // 1_000_000} MB, only this once")
-    with _scratch(folder) as scratch:
+    jars_in_words = "a jar" if len(wanted) == 1 else f"{len(wanted)} jars"
+    notice(f"fetching {jars_in_words} for Spark, {sum(jar.size for jar in wanted) // 1_000_000} MB, only this once")
+    with scratch(folder) as place:
         try:
-            fetch(wanted, java, scratch)
+            fetch(wanted, java, place)
         except (TransientError, OSError) as error:
             raise _not_fetched(folder, jars, error) from error
         for jar in wanted:
-            _take(scratch / jar.file_name, folder, jar)
+            _take(place / jar.file_name, folder, jar)
 
 
 def _take(fetched: Path, folder: Path, jar: Jar) -> None:
@@ -207,8 +216,8 @@ def _sha256(file: Path) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One fetching process at a time: the others wait, then find the jars in place."""
+def alone(folder: Path) -> Iterator[None]:
+    """One process at a time that makes jars: the others wait, then find them in place."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
@@ -225,15 +234,15 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """A folder for one fetch, on the jars' own disk; leftovers of fetches that were killed go too."""
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder for making jars, on their own disk; leftovers of processes that were killed go too."""
     for leftover in folder.glob(f"{_FETCH_PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_FETCH_PREFIX, dir=folder, ignore_cleanup_errors=True) as scratch:
-        yield Path(scratch)
+    with tempfile.TemporaryDirectory(prefix=_FETCH_PREFIX, dir=folder, ignore_cleanup_errors=True) as place:
+        yield Path(place)
 
 
-def _spark_classpath() -> str:
+def spark_classpath() -> str:
     """Spark's own jars, found without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:

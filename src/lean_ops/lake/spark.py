@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.catalog import CATALOG_NAME
-from lean_ops.lake.jars import jar_files
 from lean_ops.lake.java import find_java
 from lean_ops.lake.java_process import forget_ended_java, java_of_this_process, log_broken_connections, way_of_ending
+from lean_ops.lake.kernel_jar import FUNCTIONS_CATALOG, FUNCTIONS_CLASS, spark_jars
 from lean_ops.model.errors import TerminalError, TransientError
 from lean_ops.model.pattern_cost import STACK_BYTES
 
@@ -150,7 +150,7 @@ class SparkSessions:
 
         forget_ended_java()
         java = find_java(self._settings.cache_dir, os.environ)
-        jars = jar_files(self._settings.cache_dir, java, notice=self._notice)
+        jars = spark_jars(self._settings.cache_dir, java, self._notice)
         conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
         conf.setAll([*_session_conf(self._settings).items(), *_jar_conf(self._settings.spark_master, jars).items()])
         os.environ.update(
@@ -192,6 +192,7 @@ def _session_conf(settings: Settings) -> dict[str, str]:
         f"{catalog}.warehouse": f"file://{settings.warehouse}",
         # pyiceberg commits to the same tables: a cached table would be a stale one.
         f"{catalog}.cache-enabled": "false",
+        f"spark.sql.catalog.{FUNCTIONS_CATALOG}": FUNCTIONS_CLASS,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",

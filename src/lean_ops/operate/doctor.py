@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.catalog_file import CatalogFile, read_history
-from lean_ops.lake.jars import jars_dir, missing_jars
+from lean_ops.lake.jars import jars_dir
 from lean_ops.lake.java import find_java
+from lean_ops.lake.kernel_jar import jars_to_fetch
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.sqlite_file import open_to_read
 
@@ -85,7 +86,7 @@ def _java(settings: Settings, environ: Mapping[str, str]) -> Check:
 
 def _jars(settings: Settings) -> Check:
     folder = jars_dir(settings.cache_dir)
-    missing = missing_jars(settings.cache_dir)
+    missing = jars_to_fetch(settings.cache_dir)
     if not missing:
         return Check("jars", True, f"in {folder}")
     size = sum(jar.size for jar in missing) // 1_000_000
