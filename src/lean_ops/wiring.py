@@ -90,7 +90,7 @@ class Services:
         """Commits what was ingested."""
         from lean_ops.ingest.landing import Landing
 
-        return Landing(self.lake, self.shared, self.archive, self.presence.announce, self.clock)
+        return Landing(self.lake, self.shared, self.archive, self.state, self.presence.announce, self.clock)
 
     @cached_property
     def flush_recovery(self) -> FlushRecovery:

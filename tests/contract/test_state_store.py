@@ -98,6 +98,19 @@ def test_hops_of_one_topic_have_checkpoints_of_their_own(store: StateStore) -> N
 # leases
 
 
+def test_nothing_is_known_to_be_settled_at_first(store: StateStore) -> None:
+    assert store.settled_up_to("events") is None
+
+
+def test_what_is_settled_is_remembered_for_each_topic_and_replaced(bench: Bench, store: StateStore) -> None:
+    store.settle_up_to("events", 2**62)
+    store.settle_up_to("orders", 1)
+    store.settle_up_to("orders", 7)
+
+    assert (store.settled_up_to("events"), store.settled_up_to("orders")) == (2**62, 7)
+    assert bench.open().settled_up_to("orders") == 7
+
+
 def test_a_free_lease_is_taken_until_its_time_is_over(store: StateStore) -> None:
     assert store.acquire("events", "ann", NOW) == Lease("events", "ann", 1, END)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from lean_ops.ingest.publish_time import parse_publish_time
 from lean_ops.ingest.scan import JsonSyntaxError, decode_string, members_of
+from lean_ops.ingest.usual import usual_row
 from lean_ops.model.envelope import (
     ENVELOPE_SOURCES,
     MESSAGE_ID_NAMES,
@@ -57,6 +58,9 @@ def decide(body: bytes, topic: str, arrived: int, max_body_bytes: int) -> RawRow
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: byte 0x{body[error.start]:02x} at position {error.start + 1}"
         return DeadLetter(Refusal.MALFORMED_JSON, reason, _readable_message_id(body))
+    row = usual_row(body, topic, arrived)
+    if row is not None:
+        return row
     try:
         return _row(_members(body, text), topic, arrived)
     except JsonSyntaxError as error:

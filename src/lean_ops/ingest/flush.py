@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lean_ops.ingest.archive import HEAD_BYTES, Refused
 from lean_ops.ingest.body import decide, oversized
 from lean_ops.ingest.lines import Line, Spool
+from lean_ops.ingest.rows import GatheredRows
 from lean_ops.model.batch import Counts, Zone
 from lean_ops.model.envelope import RawRow
 from lean_ops.model.ledger import ledger_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from lean_ops.lake.snapshots import Snapshot
@@ -25,7 +25,6 @@ OWNER_PROPERTY: Final = "lean-ops.owner"
 # Every flush up to this snapshot is in the ledger; recovery need not look further back.
 SETTLED_PROPERTY: Final = "lean-ops.settled-snapshot"
 
-_COLUMNS: Final = len(RawRow._fields)
 # Small lines weigh more in memory than on disk, and every spooled line holds a file open.
 _MAX_RECORDS: Final = 250_000
 _MAX_SPOOLED: Final = 64
@@ -40,24 +39,24 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class OpenFlush:
-    """The records since the last commit; rows lie in `values`, one after the other. `is_full` bounds the memory."""
+    """The records since the last commit. `is_full` bounds the memory."""
 
     flush_id: str
     topic: str
     began: datetime
     first: Place
-    last: Place
-    values: list[Any] = field(default_factory=list)
+    rows: GatheredRows = field(default_factory=GatheredRows)
     refused: list[Refused] = field(default_factory=list)
+    records: int = 0
     size: int = 0
     _spooled: int = 0
+    _last: tuple[str, int] | None = None
 
     def add(self, file: str, line: Line, now: datetime, max_body_bytes: int) -> None:
         """Decide what becomes of a line that is not blank, and keep it for the commit."""
         number, body = line
-        arrived = int(now.timestamp())
         if isinstance(body, bytes):
-            outcome = decide(body, self.topic, arrived, max_body_bytes)
+            outcome = decide(body, self.topic, int(now.timestamp()), max_body_bytes)
             self.size += len(body)
         elif isinstance(body, Spool):
             outcome = oversized(body.head(HEAD_BYTES), body.size, max_body_bytes)
@@ -66,24 +65,16 @@ class OpenFlush:
         else:
             return
         if isinstance(outcome, RawRow):
-            self.values.extend(outcome)
+            self.rows.add(outcome)
         else:
             self.refused.append(Refused(outcome, body, file, number, now))
-        self.last = Place(file, number)
+        self.records += 1
+        self._last = (file, number)
 
     @property
-    def raw(self) -> int:
-        """Rows for RAW."""
-        return len(self.values) // _COLUMNS
-
-    @property
-    def records(self) -> int:
-        """Rows and dead letters."""
-        return self.raw + len(self.refused)
-
-    def columns(self) -> Iterator[list[Any]]:
-        """The values of each RAW column, in the table's order."""
-        return (self.values[position::_COLUMNS] for position in range(_COLUMNS))
+    def last(self) -> Place:
+        """Its newest line."""
+        return Place(*self._last) if self._last else self.first
 
     def is_full(self, flush_bytes: int) -> bool:
         """Whether the commit must not wait for more."""

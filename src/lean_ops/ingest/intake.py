@@ -162,7 +162,7 @@ class _Run:
         if not self._prepared:
             self._intake.prepare()
             self._prepared = True
-        return OpenFlush(self._intake.new_id(), self._report.topic, now, place, place)
+        return OpenFlush(self._intake.new_id(), self._report.topic, now, place)
 
     def _is_due(self, gathered: OpenFlush, now: datetime) -> bool:
         return gathered.is_full(self._settings.flush_bytes) or now - gathered.began >= self._longest

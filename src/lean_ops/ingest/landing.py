@@ -20,18 +20,15 @@ from lean_ops.ingest.flush import (
     OpenFlush,
 )
 from lean_ops.lake.append import append_files, write_files
-from lean_ops.model.envelope import RawRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    import pyarrow as pa
-    from pyiceberg.schema import Schema
-
     from lean_ops.ingest.archive import Archive
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.shared import SharedTables
+    from lean_ops.state.port import Settlements
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +47,14 @@ class Landing:
         lake: Lake,
         shared: SharedTables,
         archive: Archive,
+        settlements: Settlements,
         announce: Callable[[], str],
         clock: Callable[[], datetime],
     ) -> None:
         self._lake = lake
         self._shared = shared
         self._archive = archive
+        self._settlements = settlements
         self._announce = announce
         self._clock = clock
         self._guard = threading.Lock()
@@ -90,13 +89,16 @@ class Landing:
         self._shared.append_rows(self._lake.names.dlq_errors, committed.error_rows)
         self._shared.append_rows(self._lake.names.ops("reconciliation_log"), [flush.ledger_row(self._clock())])
         with self._guard:
-            if self._settled.get(flush.topic, -1) == flush.parent_id:
-                self._settled[flush.topic] = flush.snapshot_id
+            follows = self._settled.get(flush.topic, -1) == flush.parent_id
+        if follows:
+            self.all_settled_up_to(flush.topic, flush.snapshot_id)
 
     def all_settled_up_to(self, topic: str, snapshot_id: int | None) -> None:
         """Remember that every flush up to a snapshot is in the ledger; None stands for the table's beginning."""
         with self._guard:
             self._settled[topic] = snapshot_id
+        if snapshot_id is not None and snapshot_id != self._settlements.settled_up_to(topic):
+            self._settlements.settle_up_to(topic, snapshot_id)
 
     def _commit(self, gathered: OpenFlush) -> Committed:
         now = self._clock()
@@ -105,7 +107,7 @@ class Landing:
             for number, refused in enumerate(gathered.refused, start=1)
         )
         table = self._lake.ensure_raw(gathered.topic)
-        files = write_files(table, _arrow(table.schema(), gathered))
+        files = write_files(table, gathered.rows.table(table.schema().as_arrow()))
         snapshot_id = append_files(table, files, self._summary(gathered))
         snapshot = table.refresh().metadata.snapshot_by_id(snapshot_id)
         parent_id = snapshot.parent_snapshot_id if snapshot else None
@@ -122,14 +124,3 @@ class Landing:
         with self._guard:
             settled = self._settled.get(gathered.topic)
         return summary if settled is None else {**summary, SETTLED_PROPERTY: str(settled)}
-
-
-def _arrow(schema: Schema, gathered: OpenFlush) -> pa.Table:
-    """The rows as Arrow columns."""
-    import pyarrow as pa
-
-    arrow_schema = schema.as_arrow()
-    gathered_columns = dict(zip(RawRow._fields, gathered.columns(), strict=True))
-    nothing = [None] * gathered.raw  # for a column that somebody added by hand
-    arrays = [pa.array(gathered_columns.get(column.name, nothing), type=column.type) for column in arrow_schema]
-    return pa.Table.from_arrays(arrays, schema=arrow_schema)

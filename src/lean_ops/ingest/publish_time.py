@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 _SHAPE: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
-    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 ).fullmatch
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _END_SECOND: Final = (date(2101, 1, 1).toordinal() - _EPOCH_DAY) * 86_400
@@ -23,25 +22,37 @@ def parse_publish_time(text: str) -> int | None:
     shape = _SHAPE(text)
     if shape is None:
         return None
-    day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = shape.groups()
-    start = _day_start(day)
-    if start is None or hour > "23" or minute > "59" or second > "60":
+    minute, second, fraction, zone = shape.groups()
+    start, ahead = _start_of(minute), 0 if zone == "Z" else _seconds_ahead(zone)
+    if start is None or ahead is None or second > "60":
         return None
-    seconds = start + int(hour) * 3600 + int(minute) * 60 + int(second)
-    if sign:
-        if zone_hours > "23" or zone_minutes > "59":
-            return None
-        offset = int(zone_hours) * 3600 + int(zone_minutes) * 60
-        seconds += offset if sign == "-" else -offset
+    seconds = start + int(second) - ahead
     if not 0 <= seconds < _END_SECOND:
         return None
     return seconds * 1_000_000 + (int(fraction[:6].ljust(6, "0")) if fraction else 0)
 
 
-@lru_cache(maxsize=4096)
-def _day_start(day: str) -> int | None:
-    """The second at which a day starts; messages share few days, so each is worked out once."""
+@lru_cache(maxsize=8192)
+def _start_of(minute: str) -> int | None:
+    """The second at which `yyyy-mm-ddThh:mm` starts; messages share few minutes, so each is worked out once."""
+    clock = _seconds_of(minute[11:])
     try:
-        return (date.fromisoformat(day).toordinal() - _EPOCH_DAY) * 86_400
+        day = (date.fromisoformat(minute[:10]).toordinal() - _EPOCH_DAY) * 86_400
     except ValueError:
         return None
+    return None if clock is None else day + clock
+
+
+@lru_cache(maxsize=1024)
+def _seconds_ahead(zone: str | None) -> int | None:
+    """How far a zone is ahead of UTC."""
+    if zone is None or zone in "Zz":
+        return 0
+    seconds = _seconds_of(zone[1:])
+    return -seconds if seconds is not None and zone[0] == "-" else seconds
+
+
+def _seconds_of(clock: str) -> int | None:
+    """The seconds of `hh:mm`."""
+    hour, minute = clock[:2], clock[3:]
+    return int(hour) * 3600 + int(minute) * 60 if hour <= "23" and minute <= "59" else None

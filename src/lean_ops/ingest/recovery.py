@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.shared import SharedTables
     from lean_ops.lake.snapshots import History, Snapshot
-    from lean_ops.state.port import LeaseStore
+    from lean_ops.state.port import StateStore
 
 # Whether another machine's process lives can't be seen from here; its books take seconds, not minutes.
 _FOREIGN_PATIENCE: Final = timedelta(minutes=10)
@@ -36,7 +36,7 @@ class FlushRecovery:
         shared: SharedTables,
         archive: Archive,
         landing: Landing,
-        leases: LeaseStore,
+        state: StateStore,
         is_gone: Callable[[str], bool],
         clock: Callable[[], datetime],
     ) -> None:
@@ -44,7 +44,7 @@ class FlushRecovery:
         self._shared = shared
         self._archive = archive
         self._landing = landing
-        self._leases = leases
+        self._state = state
         self._is_gone = is_gone
         self._clock = clock
 
@@ -56,7 +56,7 @@ class FlushRecovery:
             self._landing.all_settled_up_to(topic, None)
             return 0
         history = history_of(self._lake.load(name))
-        flushes = unsettled_snapshots(history)
+        flushes = unsettled_snapshots(history, self._state.settled_up_to(topic))
         in_progress = [snapshot for snapshot in flushes if self._is_in_progress(snapshot)]
         # Asked after that: a process that ended in between has written its books before.
         ended = [snapshot for snapshot in flushes if snapshot not in in_progress]
@@ -84,7 +84,7 @@ class FlushRecovery:
         """Finish flushes, oldest first; None if another process is at it."""
         if not left:
             return 0
-        lease = self._leases.acquire(f"ingest:{topic}", self._landing.owner, self._clock())
+        lease = self._state.acquire(f"ingest:{topic}", self._landing.owner, self._clock())
         if isinstance(lease, Held):
             return None
         try:
@@ -94,7 +94,7 @@ class FlushRecovery:
                 self._landing.settle(Committed(flush, self._missing_error_rows(flush)))
             return len(still_left)
         finally:
-            self._leases.release(lease)
+            self._state.release(lease)
 
     def _is_in_progress(self, snapshot: Snapshot) -> bool:
         """Whether the flush's own process may still be writing its books."""
@@ -133,13 +133,13 @@ class FlushRecovery:
         return tuple(row for row in rows if row["archive_path"] not in present)
 
 
-def unsettled_snapshots(history: History) -> list[Snapshot]:
+def unsettled_snapshots(history: History, settled_up_to: int | None = None) -> list[Snapshot]:
     """The flushes on main that the ledger may lack, newest first.
 
-    A flush in the ledger says nothing of older ones: another process may have died before it. Only a snapshot
-    that says up to where all was settled ends the search.
+    A flush in the ledger says nothing of older ones: another process may have died before it. Only a snapshot up to
+    which all was settled ends the search; a snapshot after it says which one, or the state store (`settled_up_to`).
     """
-    boundaries: set[int] = set()
+    boundaries = {settled_up_to}
     flushes: list[Snapshot] = []
     for snapshot in history.ancestors(history.head):
         if snapshot.snapshot_id in boundaries:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 import time
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.damage import naming_damage
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
+    from pyiceberg.partitioning import PartitionField, PartitionKey
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
 
 # On top of pyiceberg's own four retries in each, which give up when many write to one table at once.
@@ -22,12 +26,61 @@ _ROUNDS: Final = 10
 
 
 def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
-    """The rows as data files that no snapshot has yet."""
-    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+    """The rows, in the table's own columns, as data files that no snapshot has yet."""
+    from pyiceberg.io.pyarrow import bin_pack_arrow_table, write_file
+    from pyiceberg.table import TableProperties, WriteTask
 
     if not rows.num_rows:
         return []
-    return list(_dataframe_to_data_files(table.metadata, rows, table.io, write_uuid=uuid.uuid4()))
+    write_id, numbers = uuid.uuid4(), itertools.count()
+    default_size = TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
+    target_size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, default_size))
+    tasks = (
+        WriteTask(write_id, next(numbers), table.schema(), batches, partition_key=key)
+        for key, part in _partitions(table, rows)
+        for batches in bin_pack_arrow_table(part, target_size)
+    )
+    return list(write_file(table.io, table.metadata, tasks))
+
+
+def _partitions(table: Table, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
+    """The rows by partition; nothing is copied where there is but one, while pyiceberg would copy all rows twice."""
+    from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+
+    schema, fields = table.schema(), table.spec().fields
+    if not fields:
+        yield None, rows
+        return
+    values = {str(field.field_id): _transformed(schema, field, rows) for field in fields}
+    found = _distinct(values)
+    for one in found:
+        parts = [PartitionFieldValue(field, one[str(field.field_id)]) for field in fields]
+        part = rows if len(found) == 1 else rows.filter(_where(values, one))
+        yield PartitionKey(parts, table.spec(), schema), part
+
+
+def _transformed(schema: Schema, field: PartitionField, rows: pa.Table) -> pa.ChunkedArray:
+    """A partition field's value in each row."""
+    source = schema.find_field(field.source_id)
+    return field.transform.pyarrow_transform(source.field_type)(rows.column(source.name))
+
+
+def _distinct(values: Mapping[str, pa.ChunkedArray]) -> list[dict[str, Any]]:
+    """Each combination of values once."""
+    import pyarrow as pa
+
+    combinations: list[dict[str, Any]] = pa.table(dict(values)).group_by(list(values)).aggregate([]).to_pylist()
+    return combinations
+
+
+def _where(values: Mapping[str, pa.ChunkedArray], one: Mapping[str, Any]) -> pa.ChunkedArray:
+    """In which rows the values are those of one combination."""
+    import pyarrow.compute as pc
+
+    is_equal = (
+        pc.is_null(column) if one[name] is None else pc.equal(column, one[name]) for name, column in values.items()
+    )
+    return functools.reduce(pc.and_kleene, is_equal)
 
 
 def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
 
+from lean_ops.lake.metadata_file import damaged_metadata, metadata_path
+from lean_ops.lake.outlines import Outlines
 from lean_ops.lake.snapshots import History, history_from_json
-from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW_SUFFIX
 from lean_ops.sqlite_file import database_error, open_to_read
 
 if TYPE_CHECKING:
-    from lean_ops.model.tables import Names, TableName
+    from pathlib import Path
 
-_LINE_END: Final = "\n"
+    from lean_ops.model.tables import Names, TableName
 
 
 class CatalogFile:
@@ -26,6 +25,7 @@ class CatalogFile:
     def __init__(self, file: Path, catalog_name: str) -> None:
         self._file = file
         self._catalog_name = catalog_name
+        self.outlines = Outlines(file.with_name("outlines.db"))
 
     def locations(self, database: str) -> dict[str, str]:
         """Metadata locations of a database's tables, by table name."""
@@ -79,24 +79,10 @@ def read_history(table: str, location: str) -> History:
     return history
 
 
-def damaged_metadata(table: str, location: str, error: Exception) -> TerminalError:
-    """What is told of a metadata file that is missing or can't be understood."""
-    if isinstance(error, FileNotFoundError):
-        what, found = "its metadata file is missing", location
-    else:
-        what = "its metadata file can't be read" if isinstance(error, OSError) else "its metadata file is damaged"
-        found = f"{type(error).__name__}: {str(error).strip().partition(_LINE_END)[0]} in {location}"
-    remedy = "Restore the file from a backup; the metadata file before it lacks the table's last commit."
-    return TerminalError(what, where=table, found=found, remedy=remedy)
-
-
 def _read_metadata(table: str, location: str) -> dict[str, Any]:
-    path = Path(location.removeprefix("file:")) if location.startswith("file:") else Path(location)
-    for candidate in (path, Path(unquote(str(path)))):
-        if candidate.is_file():
-            try:
-                metadata: dict[str, Any] = json.loads(candidate.read_bytes())
-            except (OSError, ValueError) as error:
-                raise damaged_metadata(table, str(candidate), error) from error
-            return metadata
-    raise damaged_metadata(table, location, FileNotFoundError(location))
+    path = metadata_path(table, location)
+    try:
+        metadata: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise damaged_metadata(table, str(path), error) from error
+    return metadata

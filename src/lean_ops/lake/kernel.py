@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -10,26 +11,35 @@ from pyspark.sql import functions as F
 from lean_ops.lake.kernel_jar import FUNCTIONS_CATALOG
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
 
-def java_of(spark: SparkSession) -> Any:
-    """The packages of the virtual machine behind a session."""
+def java_class(spark: SparkSession, name: str) -> Any:
+    """One of our Java classes, by its name within `leanops`.
+
+    Asked for by its whole name: py4j would take each part of a dotted name for a class first, and every class that is
+    not there is looked for in hundreds of jars.
+    """
     jvm: Any = spark._jvm  # noqa: SLF001  pyspark has no other name for it
-    if jvm is None:
-        raise RuntimeError("the session has no virtual machine")
-    return jvm
+    return getattr(jvm, f"leanops.{name}")
+
+
+@contextmanager
+def named(spark: SparkSession, function: Any) -> Iterator[str]:
+    """The name by which SQL calls a function; a plan that was analysed in the block keeps the function itself."""
+    functions: Any = java_class(spark, "Functions")
+    name = f"f{uuid.uuid4().hex}"
+    functions.put(name, function)
+    try:
+        yield f"{FUNCTIONS_CATALOG}.kernel.{name}"
+    finally:
+        functions.remove(name)
 
 
 def applied(frame: DataFrame, function: Any, columns: Sequence[str], alias: str) -> DataFrame:
     """The frame with one more column: what the function makes of the given columns of each row."""
-    functions: Any = java_of(frame.sparkSession).leanops.Functions
-    name = f"f{uuid.uuid4().hex}"
-    functions.put(name, function)
-    try:
-        result = F.call_function(f"{FUNCTIONS_CATALOG}.kernel.{name}", *(F.col(f"`{column}`") for column in columns))
+    with named(frame.sparkSession, function) as name:
+        result = F.call_function(name, *(F.col(f"`{column}`") for column in columns))
         return frame.select("*", result.alias(alias))
-    finally:
-        functions.remove(name)

@@ -1,8 +1,8 @@
 """One committer for the tables that all topics share.
 
-Each caller writes its own data files at once; whoever gets the table's turn then commits the files of everyone
-who waits, in a single snapshot. Thirty topics that report errors together cost one commit, not thirty that
-fight each other.
+Whoever gets the table's turn writes and commits the rows of everyone who waits, in a single snapshot. Thirty topics
+that report errors together cost one commit, not thirty that fight each other. Only many rows are written as files by
+their own caller before.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import threading
 from collections import defaultdict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.append import append_files, write_files
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.retention import forget_old_snapshots
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from lean_ops.model.tables import TableName
 
 
+_FEW_BYTES: Final = 4 * 1024 * 1024
+
+
 @dataclass(slots=True)
 class _Pending:
-    """Files that wait for a commit."""
+    """Rows and files that wait for a commit."""
 
+    rows: pa.Table
     files: list[DataFile]
     done: Future[None] = field(default_factory=Future)
 
@@ -54,11 +59,11 @@ class SharedTables:
             _refuse_unknown(name, rows, schema.names)
             self.append(name, [pa.Table.from_pylist([dict(row) for row in rows], schema=schema)])
 
-    def append(self, name: TableName, parts: Iterable[pa.Table]) -> None:
-        """Append all parts in one snapshot, holding one part in memory at a time."""
-        pending = _Pending(self._write_files(name, parts))
-        if not pending.files:
-            return
+    def append(self, name: TableName, parts: Iterable[pa.Table]) -> int:
+        """Append all parts in one snapshot, holding few in memory at a time; how many rows there were."""
+        pending, rows = self._pending(name, parts)
+        if not rows:
+            return 0
         with self._guard:
             self._waiting[name].append(pending)
             turn = self._turns[name]
@@ -66,6 +71,7 @@ class SharedTables:
             if not pending.done.done():
                 self._commit_all_waiting(name)
         pending.done.result()
+        return rows
 
     def rows_of_batch(self, name: TableName, topic: str, batch_id: str) -> int:
         """How many rows of a batch are in a shared table; the way a restart knows what is already written."""
@@ -84,16 +90,26 @@ class SharedTables:
             rows = _scan(table, (column,), **equal).to_arrow()
         return {value for value in rows.column(column).unique().to_pylist() if value is not None}
 
-    def _write_files(self, name: TableName, parts: Iterable[pa.Table]) -> list[DataFile]:
+    def _pending(self, name: TableName, parts: Iterable[pa.Table]) -> tuple[_Pending, int]:
+        """The parts, ready for a commit, and their rows; all but a small rest is in files already."""
+        import pyarrow as pa
+
         table = self._lake.load(name)
         schema = table.schema().as_arrow()
-        return [file for part in parts for file in write_files(table, part.cast(schema))]
+        few, files, rows = schema.empty_table(), [], 0
+        for part in parts:
+            rows += part.num_rows
+            few = pa.concat_tables([few, part.cast(schema)])
+            if few.nbytes > _FEW_BYTES:
+                files += write_files(table, few)
+                few = schema.empty_table()
+        return _Pending(few, files), rows
 
     def _commit_all_waiting(self, name: TableName) -> None:
         with self._guard:
             group, self._waiting[name] = self._waiting[name], []
         try:
-            self._commit(name, [file for pending in group for file in pending.files])
+            self._commit(name, group)
         except BaseException as error:
             for pending in group:
                 pending.done.set_exception(error)
@@ -101,8 +117,14 @@ class SharedTables:
         for pending in group:
             pending.done.set_result(None)
 
-    def _commit(self, name: TableName, files: list[DataFile]) -> None:
-        append_files(self._lake.load(name), files, {})
+    def _commit(self, name: TableName, group: Sequence[_Pending]) -> None:
+        import pyarrow as pa
+
+        table = self._lake.load(name)
+        files = [file for pending in group for file in pending.files]
+        files += write_files(table, pa.concat_tables([pending.rows for pending in group]))
+        append_files(table, files, {})
+        forget_old_snapshots(self._lake.load(name))
 
 
 def _scan(table: Table, columns: tuple[str, ...], **equal: str) -> DataScan:

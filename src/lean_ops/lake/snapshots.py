@@ -38,9 +38,8 @@ class Snapshot:
 
     @property
     def possible_rows(self) -> range:
-        """How many rows there can be: one position may stand in several delete files, so deletes only bound them."""
-        total = self.count("total-records")
-        return range(total - self.count("total-position-deletes"), total + 1)
+        """How many rows there can be."""
+        return possible_rows(self.count("total-records"), self.count("total-position-deletes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,16 @@ class TableCheckpoint:
 
     batch_id: str
     to_snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A table in short: main's snapshot, its live rows, its newest batch and when that got there (in ms)."""
+
+    head: int | None
+    rows: int
+    checkpoint: TableCheckpoint | None
+    checkpoint_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,7 @@ class History:
         """Rows of main that no delete file has taken out: as its last batch has counted them, if that can be."""
         if self.head is None:
             return 0
-        counted, possible = int(self.properties.get(ROWS_PROPERTY, -1)), self.snapshots[self.head].possible_rows
-        return counted if counted in possible else possible[0]
+        return live_rows(self.properties.get(ROWS_PROPERTY), self.snapshots[self.head].possible_rows)
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
         """A snapshot and what came before it, newest first, as far as it is kept."""
@@ -86,6 +94,20 @@ class History:
             if BATCH_ID_PROPERTY in snapshot.summary:
                 return TableCheckpoint(snapshot.summary[BATCH_ID_PROPERTY], int(snapshot.summary[TO_SNAPSHOT_PROPERTY]))
         return None
+
+    def checkpoint_ms(self) -> int | None:
+        """When the checkpoint got where it is; maintenance carries it on, so the oldest snapshot that has it counts."""
+        published = self.checkpoint()
+        if published is None:
+            return None
+        words = (published.batch_id, str(published.to_snapshot))
+        names = (BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY)
+        carriers = [one for one in self.ancestors(self.head) if tuple(map(one.summary.get, names)) == words]
+        return carriers[-1].timestamp_ms if carriers else None
+
+    def outline(self) -> Outline:
+        """What most readers want to know."""
+        return Outline(self.head, self.live_rows, self.checkpoint(), self.checkpoint_ms())
 
     def check(self) -> None:
         """Read everything once that is read later: KeyError or ValueError if a summary is not what it should be."""
@@ -157,6 +179,17 @@ class History:
         if after is None:
             return self.snapshots[up_to].count("total-records")
         return sum(snapshot.count("added-records") for snapshot in chain if snapshot.operation == "append")
+
+
+def possible_rows(total: int, deleted: int) -> range:
+    """How many rows there can be: one position may stand in several delete files, so deletes only bound them."""
+    return range(total - deleted, total + 1)
+
+
+def live_rows(counted: str | None, possible: range) -> int:
+    """The rows that the table's last batch has counted, if that can be."""
+    rows = -1 if counted is None else int(counted)
+    return rows if rows in possible else possible[0]
 
 
 def history_from_json(table: str, metadata: Mapping[str, Any]) -> History:

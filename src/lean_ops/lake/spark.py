@@ -25,11 +25,16 @@ if TYPE_CHECKING:
     from lean_ops.settings import Settings
 
 _SMALL_BATCH: Final = 100_000
+_TINY_BATCH: Final = 10_000
 _ROWS_PER_SHUFFLE_PARTITION: Final = 100_000
 # Code is generated for every plan of every topic; a full cache ends in an error of the virtual machine.
 _CODE_CACHE: Final = "-XX:ReservedCodeCacheSize=512m"
 # A virtual machine that ran out of memory has lost threads that others wait for: it must end, not linger.
 _END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
+# Work that is done within minutes, in small batches, ends before the second compiler has paid off: with the
+# first one alone, hundreds of topics take half the processor time.
+_BRIEF_WORK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_BRIEF_RECORDS: Final = 2_000_000
 # A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
 _STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
 _LOG4J: Final = """\
@@ -79,7 +84,12 @@ class SparkSessions:
         self._lock = threading.Lock()
         self._base: SparkSession | None = None
         self._java: subprocess.Popen[bytes] | None = None
+        self._is_brief = False
         self._local = threading.local()
+
+    def expect_only(self, batch_sizes: Sequence[int]) -> None:
+        """Tell, before Spark starts, all that it is started for; without that it is made for long and large work."""
+        self._is_brief = sum(batch_sizes) <= _BRIEF_RECORDS and max(batch_sizes, default=0) <= _SMALL_BATCH
 
     def mine(self) -> SparkSession:
         """The calling thread's session; a new one of a new application if the one before has ended."""
@@ -152,7 +162,8 @@ class SparkSessions:
         java = find_java(self._settings.cache_dir, os.environ)
         jars = spark_jars(self._settings.cache_dir, java, self._notice)
         conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
-        conf.setAll([*_session_conf(self._settings).items(), *_jar_conf(self._settings.spark_master, jars).items()])
+        settings = {**_session_conf(self._settings, self._is_brief), **_jar_conf(self._settings.spark_master, jars)}
+        conf.setAll(list(settings.items()))
         os.environ.update(
             JAVA_HOME=str(java.home),
             SPARK_HOME=str(Path(pyspark.__file__).parent),
@@ -170,6 +181,10 @@ def prepare_for(session: SparkSession, records: int) -> None:
     partitions = max(1, min(64, -(-records // _ROWS_PER_SHUFFLE_PARTITION)))
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     session.conf.set("spark.sql.adaptive.enabled", str(records > _SMALL_BATCH).lower())
+    # Code is generated and compiled for every plan; for a few thousand rows that takes longer than to interpret it.
+    is_tiny = records <= _TINY_BATCH
+    session.conf.set("spark.sql.codegen.wholeStage", str(not is_tiny).lower())
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if is_tiny else "FALLBACK")
 
 
 def _jar_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
@@ -179,7 +194,7 @@ def _jar_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
     return {"spark.jars": ",".join(map(str, jars))}
 
 
-def _session_conf(settings: Settings) -> dict[str, str]:
+def _session_conf(settings: Settings, is_brief: bool) -> dict[str, str]:
     settings.logs_dir.mkdir(parents=True, exist_ok=True)
     log4j = settings.logs_dir / "log4j2.properties"
     log4j.write_text(_LOG4J.format(folder=settings.logs_dir), encoding="utf-8")
@@ -204,7 +219,7 @@ def _session_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
-        f"{_END_WITHOUT_MEMORY} {_STACK} {settings.spark_java_options}",
+        f"{_END_WITHOUT_MEMORY} {_STACK} {_BRIEF_WORK if is_brief else ''} {settings.spark_java_options}",
         "spark.executor.extraJavaOptions": _STACK,  # where the master is another machine
     }
 

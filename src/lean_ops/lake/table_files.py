@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.lake.catalog_file import damaged_metadata
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.metadata_file import damaged_metadata
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:

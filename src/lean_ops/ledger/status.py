@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY
-from lean_ops.ledger.zone_table import ZoneTable, read_zone_table
+from lean_ops.lake.catalog_file import read_history
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import Flow, RegistryItem, Status
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lean_ops.lake.catalog_file import CatalogFile
-    from lean_ops.lake.snapshots import History
+    from lean_ops.lake.snapshots import History, Outline
     from lean_ops.model.batch import Intent
-    from lean_ops.model.tables import Names
+    from lean_ops.model.tables import Names, TableName
 
 
 class StateReader(CheckpointReader, Protocol):
@@ -44,6 +43,36 @@ class Waiting:
     records: int | None = 0
     snapshots: int | None = 0
     problem: str | None = None
+
+
+class SeenTable(Protocol):
+    """A topic's table in a zone, as far as its status is concerned; without an outline there is none."""
+
+    @property
+    def outline(self) -> Outline | None:
+        """It in short."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it can't be read."""
+
+    @property
+    def history(self) -> History | None:
+        """All of its history, for what waits in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table whose history is read only if it must be."""
+
+    name: str
+    location: str | None
+    outline: Outline | None = None
+    problem: str | None = None
+
+    @property
+    def history(self) -> History | None:
+        return read_history(self.name, self.location) if self.location else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +109,7 @@ def topics_of(catalog: CatalogFile, names: Names, state: StateReader | None) -> 
 def lake_status(
     catalog: CatalogFile, names: Names, state: StateReader | None, holders: Mapping[str, str]
 ) -> tuple[TopicStatus, ...]:
-    """Every topic's status, by name; each metadata file is read once."""
+    """Every topic's status, by name; nothing is kept for the next time, because looking writes nothing."""
     items, checkpoints = (state.items(), state.checkpoints()) if state else ({}, {})
     curated, standardized = catalog.locations(names.curated_database), catalog.locations(names.standardized_database)
     raw = catalog.raw_locations(names)
@@ -88,9 +117,9 @@ def lake_status(
     def status(topic: str) -> TopicStatus:
         return topic_status(
             items.get(topic, RegistryItem(topic)),
-            read_zone_table(names.raw(topic), raw.get(topic)),
-            read_zone_table(names.standardized(topic), standardized.get(topic)),
-            read_zone_table(names.curated(topic), curated.get(topic)),
+            _seen(catalog, names.raw(topic), raw.get(topic)),
+            _seen(catalog, names.standardized(topic), standardized.get(topic)),
+            _seen(catalog, names.curated(topic), curated.get(topic)),
             checkpoints,
             holders.get(topic),
         )
@@ -98,18 +127,27 @@ def lake_status(
     return tuple(status(topic) for topic in sorted({*items, *raw}))
 
 
+def _seen(catalog: CatalogFile, name: TableName, location: str | None) -> _Table:
+    """The table at a metadata file; one that is damaged must not hide the others."""
+    try:
+        outline = catalog.outlines.outline(str(name), location) if location else None
+    except LeanOpsError as error:
+        return _Table(str(name), location, problem=str(error))
+    return _Table(str(name), location, outline)
+
+
 def topic_status(
     item: RegistryItem,
-    raw: ZoneTable,
-    standardized: ZoneTable,
-    curated: ZoneTable,
+    raw: SeenTable,
+    standardized: SeenTable,
+    curated: SeenTable,
     checkpoints: Mapping[str, Checkpoint],
     lease: str | None,
 ) -> TopicStatus:
     """One topic's status. Each table's own history says how far it is; the store is its cache."""
     to_standardize = _waiting(raw, standardized)
     to_curate = _waiting(standardized, curated) if item.curated else Waiting(None, None)
-    is_there = item.curated or curated.history is not None  # else the topic's way ends at Standardized
+    is_there = item.curated or curated.outline is not None  # else the topic's way ends at Standardized
     stored, stored_curated = (
         checkpoints.get(name, Checkpoint(name))
         for name in (pipeline_id(zone, item.topic_name) for zone in (Zone.STANDARDIZED, Zone.CURATED))
@@ -118,16 +156,16 @@ def topic_status(
     return TopicStatus(
         topic=item.topic_name,
         gate=gate_words(item),
-        raw_rows=raw.rows,
-        standardized_rows=standardized.rows,
-        curated_rows=curated.rows if is_there else None,
+        raw_rows=_rows(raw),
+        standardized_rows=_rows(standardized),
+        curated_rows=_rows(curated) if is_there else None,
         pending=to_standardize.records,
         snapshots_waiting=to_standardize.snapshots,
-        checkpoint_at=_checkpoint_time(standardized.history),
+        checkpoint_at=_checkpoint_time(standardized.outline),
         open_batch=_open_batch(stored),
         failures=stored.failures,
         curated_pending=to_curate.records,
-        curated_checkpoint_at=_checkpoint_time(curated.history),
+        curated_checkpoint_at=_checkpoint_time(curated.outline),
         curated_open_batch=_open_batch(stored_curated),
         curated_failures=stored_curated.failures,
         lease=lease,
@@ -146,11 +184,25 @@ def waiting_after(source: History | None, checkpoint: int | None) -> Waiting:
         return Waiting(None, None, str(error))
 
 
-def _waiting(source: ZoneTable, target: ZoneTable) -> Waiting:
+def _waiting(source: SeenTable, target: SeenTable) -> Waiting:
     """What a zone's table has not read of its source; nobody can say if one of them can't be read."""
     if source.problem is not None or target.problem is not None:
         return Waiting(None, None)
-    return waiting_after(source.history, target.checkpoint.to_snapshot if target.checkpoint else None)
+    published = target.outline.checkpoint if target.outline else None
+    checkpoint = published.to_snapshot if published else None
+    if source.outline is None or source.outline.head == checkpoint:
+        return Waiting()
+    try:
+        return waiting_after(source.history, checkpoint)
+    except LeanOpsError as error:
+        return Waiting(None, None, str(error))
+
+
+def _rows(table: SeenTable) -> int | None:
+    """Its live rows, by its own metadata; None if nobody can say."""
+    if table.problem is not None:
+        return None
+    return table.outline.rows if table.outline else 0
 
 
 def gate_words(item: RegistryItem) -> str:
@@ -212,15 +264,6 @@ def _open_batch(stored: Checkpoint) -> str | None:
     return stored.intent.batch.batch_id if stored.intent else None
 
 
-def _checkpoint_time(history: History | None) -> datetime | None:
-    """When the checkpoint got where it is; maintenance carries it on, so the oldest snapshot that has it counts."""
-    published = history.checkpoint() if history else None
-    if history is None or published is None:
-        return None
-    words = {BATCH_ID_PROPERTY: published.batch_id, TO_SNAPSHOT_PROPERTY: str(published.to_snapshot)}
-    carriers = [
-        snapshot.timestamp_ms
-        for snapshot in history.ancestors(history.head)
-        if words.items() <= snapshot.summary.items()
-    ]
-    return datetime.fromtimestamp(carriers[-1] / 1000, UTC)
+def _checkpoint_time(table: Outline | None) -> datetime | None:
+    ms = table.checkpoint_ms if table else None
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)

@@ -9,7 +9,7 @@ from lean_ops.lake.catalog_file import read_history
 from lean_ops.model.errors import LeanOpsError
 
 if TYPE_CHECKING:
-    from lean_ops.lake.snapshots import History, TableCheckpoint
+    from lean_ops.lake.snapshots import History, Outline, TableCheckpoint
     from lean_ops.model.tables import TableName
 
 
@@ -26,6 +26,11 @@ class ZoneTable:
     def checkpoint(self) -> TableCheckpoint | None:
         """The newest batch that it shows."""
         return self.history.checkpoint() if self.history else None
+
+    @property
+    def outline(self) -> Outline | None:
+        """It in short."""
+        return self.history.outline() if self.history else None
 
     @property
     def rows(self) -> int | None:

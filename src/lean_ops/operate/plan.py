@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lean_ops.lake.catalog_file import CatalogFile
-    from lean_ops.lake.snapshots import History
+    from lean_ops.lake.snapshots import History, Outline
     from lean_ops.model.batch import Intent
-    from lean_ops.model.tables import Names, TableName
+    from lean_ops.model.tables import Names
     from lean_ops.state.port import Checkpoint, CheckpointReader
 
 
@@ -88,6 +88,11 @@ class RunPlan:
         return tuple(plan for plan in self.topics if plan.work)
 
     @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """Records of each batch, as far as they are known."""
+        return tuple(planned.records for topic in self.topics for hop in topic.hops for planned in hop.batches)
+
+    @property
     def shut(self) -> tuple[TopicPlan, ...]:
         """Topics whose data waits behind a shut gate."""
         return tuple(plan for plan in self.topics if not plan.gate.open and plan.waiting)
@@ -117,18 +122,26 @@ class Planner:
         _refuse_unknown(topics, known)
 
         def plan_topic(topic: str, gate: Gate) -> TopicPlan:
-            tables = {zone: _Table(self._names, zone, topic, found.get(topic)) for zone, found in locations.items()}
             stored = {zone: checkpoints.get(pipeline_id(zone, topic)) for zone in (Zone.STANDARDIZED, Zone.CURATED)}
-            return _plan_topic(topic, gate, tables, stored)
+            return _plan_topic(topic, gate, self._tables(topic, locations), stored)
 
-        return RunPlan(
+        plan = RunPlan(
             tuple(plan_topic(topic, gates.get(topic, NO_SCHEMA)) for topic in (dict.fromkeys(topics) or known))
         )
+        self._catalog.outlines.keep()
+        return plan
 
     def plan_hop(self, topic: str, zone: Zone, gate: Gate) -> HopPlan:
         """One hop as it stands now; what a hop that follows another is told once that one is done."""
-        tables = {each: _Table(self._names, each, topic, found.get(topic)) for each, found in self._locations().items()}
+        tables = self._tables(topic, self._locations())
         return _plan_hop(topic, zone, gate, tables, self._checkpoints.checkpoint(pipeline_id(zone, topic)))
+
+    def _tables(self, topic: str, locations: Mapping[Zone, Mapping[str, str]]) -> dict[Zone, _Table]:
+        outline = self._catalog.outlines.outline
+        return {
+            zone: _Table(str(self._names.of_zone(zone, topic)), found.get(topic), outline)
+            for zone, found in locations.items()
+        }
 
     def _locations(self) -> dict[Zone, dict[str, str]]:
         """Metadata files by zone and topic."""
@@ -143,17 +156,16 @@ class Planner:
 class _Table:
     """A topic's table in a zone, which may not be there."""
 
-    names: Names
-    zone: Zone
-    topic: str
+    name: str
     location: str | None
+    read_outline: Callable[[str, str], Outline]
 
-    @property
-    def name(self) -> TableName:
-        return self.names.of_zone(self.zone, self.topic)
+    def outline(self) -> Outline | None:
+        """The quick look, which is enough to see that there is nothing to do."""
+        return self.read_outline(self.name, self.location) if self.location else None
 
     def history(self) -> History | None:
-        return read_history(str(self.name), self.location) if self.location else None
+        return read_history(self.name, self.location) if self.location else None
 
 
 def _refuse_unknown(topics: Sequence[str], known: Sequence[str]) -> None:
@@ -182,11 +194,12 @@ def _plan_topic(
 def _waiting(tables: Mapping[Zone, _Table]) -> int:
     """Records that RAW keeps behind a shut gate; none if they can't be counted, which is no matter of this run."""
     try:
-        raw, standardized = tables[Zone.RAW].history(), tables[Zone.STANDARDIZED].history()
-        start = _checkpoint(standardized)
-        if raw is None or raw.head is None or start == raw.head:
+        seen, standardized = tables[Zone.RAW].outline(), tables[Zone.STANDARDIZED].outline()
+        start = standardized.checkpoint.to_snapshot if standardized and standardized.checkpoint else None
+        if seen is None or seen.head is None or start == seen.head:
             return 0
-        return raw.records_between(start, raw.head)
+        raw = tables[Zone.RAW].history()
+        return raw.records_between(start, seen.head) if raw else 0
     except LeanOpsError:
         return 0
 
@@ -195,15 +208,17 @@ def _plan_hop(topic: str, zone: Zone, gate: Gate, tables: Mapping[Zone, _Table],
     """The hop's batches; a table that can't be read is the hop's problem, not the run's."""
     try:
         _refuse_gone(tables, zone, stored)
-        source = tables[zone.source].history()
-        if source is None or source.head is None or not _has_data(source, zone) or _is_up_to_date(source.head, stored):
+        seen = tables[zone.source].outline()
+        if seen is None or not _has_data(seen, zone) or _is_up_to_date(seen, stored):
+            return HopPlan(zone)
+        source, table = tables[zone.source].history(), tables[zone].history()
+        if source is None:
             return HopPlan(zone)
         if zone is Zone.CURATED:
             refuse_touched(source)
-        table = tables[zone].history()
         if table is not None:
             refuse_touched(table)
-        refuse_behind(str(tables[zone].name), table, source, stored)
+        refuse_behind(tables[zone].name, table, source, stored)
         return _decide(topic, zone, gate, source, table, stored)
     except LeanOpsError as error:
         return HopPlan(zone, problem=error)
@@ -214,17 +229,17 @@ def _refuse_gone(tables: Mapping[Zone, _Table], zone: Zone, stored: Checkpoint |
     has_batches = stored is not None and stored.last_snapshot_id is not None
     for table in (tables[zone.source], tables[zone]):
         if has_batches and table.location is None:
-            raise table_gone(str(table.name))
+            raise table_gone(table.name)
 
 
-def _has_data(source: History, zone: Zone) -> bool:
+def _has_data(source: Outline, zone: Zone) -> bool:
     """A Standardized table is made with its schema; before its first batch there is nothing in it to curate."""
-    return zone is not Zone.CURATED or source.checkpoint() is not None
+    return source.head is not None and (zone is not Zone.CURATED or source.checkpoint is not None)
 
 
-def _is_up_to_date(head: int, stored: Checkpoint | None) -> bool:
+def _is_up_to_date(source: Outline, stored: Checkpoint | None) -> bool:
     """The quick answer, from the checkpoint's cache: the source has not moved and no batch is open."""
-    return stored is not None and stored.intent is None and stored.last_snapshot_id == head
+    return stored is not None and stored.intent is None and stored.last_snapshot_id == source.head
 
 
 def _decide(

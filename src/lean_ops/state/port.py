@@ -78,6 +78,16 @@ class LeaseStore(Protocol):
         """Give the lease back; nothing happens if it was lost meanwhile."""
 
 
+class Settlements(Protocol):
+    """How far the ledger is known to have every flush of a topic; what is not known is looked up there."""
+
+    def settled_up_to(self, topic: str) -> int | None:
+        """The RAW snapshot up to which it is known; None if nothing is."""
+
+    def settle_up_to(self, topic: str, snapshot_id: int) -> None:
+        """Remember a snapshot, in the place of an earlier one."""
+
+
 class Registry(Protocol):
     """The topics and their gates."""
 
@@ -94,5 +104,5 @@ class Registry(Protocol):
         """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""
 
 
-class StateStore(CheckpointReader, CheckpointWriter, LeaseStore, Registry, Protocol):
+class StateStore(CheckpointReader, CheckpointWriter, LeaseStore, Settlements, Registry, Protocol):
     """All of it, as the embedded and the cloud store offer it."""

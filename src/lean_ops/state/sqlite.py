@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS checkpoints (
     last_ingestion_ts INTEGER, updated_at TEXT NOT NULL, intent TEXT, failures INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS locks (
     topic_name TEXT PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL, expires_at TEXT);
+CREATE TABLE IF NOT EXISTS settlements (topic_name TEXT PRIMARY KEY, snapshot_id INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS schema_registry (
     topic_name TEXT PRIMARY KEY, processing_enabled INTEGER NOT NULL, status TEXT NOT NULL, flow TEXT NOT NULL,
     flow_reason TEXT, schema_version TEXT, curated INTEGER NOT NULL DEFAULT 0, schema_path TEXT, error_path TEXT,
@@ -138,6 +139,18 @@ class SqliteStateStore:
             if row is None:
                 raise LostLeaseError(lease)
             yield db
+
+    # settlements
+
+    def settled_up_to(self, topic: str) -> int | None:
+        """The RAW snapshot up to which the ledger is known to have every flush; None if nothing is known."""
+        rows = self._rows("SELECT snapshot_id FROM settlements WHERE topic_name = ?", topic)
+        return int(rows[0]["snapshot_id"]) if rows else None
+
+    def settle_up_to(self, topic: str, snapshot_id: int) -> None:
+        """Remember a snapshot, in the place of an earlier one."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO settlements VALUES (?, ?)", (topic, snapshot_id))
 
     # registry
 

@@ -95,7 +95,7 @@ def test_jars_that_are_not_there_are_announced_not_failed(settings: Settings, en
     check = look(settings, environ)["jars"]
 
     assert check.ok
-    assert "fetches 2" in check.detail
+    assert "fetches 3" in check.detail
 
 
 def test_without_java_the_check_says_what_was_found_and_what_to_do(

@@ -51,7 +51,7 @@ def run(
         return
     with _stoppable(), closing(call):
         if pause is None:
-            _cycle(call, wanted)
+            _cycle(call, wanted, once=True)
         else:
             _repeat(call, wanted, pause)
 
@@ -89,12 +89,14 @@ def _repeat(call: App, wanted: Sequence[str], pause: int) -> None:
             return
 
 
-def _cycle(call: App, wanted: Sequence[str]) -> None:
+def _cycle(call: App, wanted: Sequence[str], once: bool = False) -> None:
     services = call.services
     if services.schemas.open_activations():
         services.submissions.finish_interrupted(services.clock())
     plan = services.planner.plan(wanted)
     if plan.work:
+        if once:
+            services.sessions.expect_only(plan.batch_sizes)
         _execute(call, plan)
     else:
         _nothing_new(call, plan)

@@ -1,0 +1,31 @@
+"""Where a table's metadata file lies in the local warehouse, and what is told of one that is missing or damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from lean_ops.model.errors import TerminalError
+
+_LINE_END: Final = "\n"
+
+
+def metadata_path(table: str, location: str) -> Path:
+    """The file at a location of the catalog, which may be spelt as an address; TerminalError if there is none."""
+    path = Path(location.removeprefix("file:")) if location.startswith("file:") else Path(location)
+    for candidate in (path, Path(unquote(str(path)))):
+        if candidate.is_file():
+            return candidate
+    raise damaged_metadata(table, location, FileNotFoundError(location))
+
+
+def damaged_metadata(table: str, location: str, error: Exception) -> TerminalError:
+    """What is told of a metadata file that is missing or can't be understood."""
+    if isinstance(error, FileNotFoundError):
+        what, found = "its metadata file is missing", location
+    else:
+        what = "its metadata file can't be read" if isinstance(error, OSError) else "its metadata file is damaged"
+        found = f"{type(error).__name__}: {str(error).strip().partition(_LINE_END)[0]} in {location}"
+    remedy = "Restore the file from a backup; the metadata file before it lacks the table's last commit."
+    return TerminalError(what, where=table, found=found, remedy=remedy)

@@ -1,0 +1,76 @@
+"""Which files of a shared table are a topic's: each manifest is read once, for all topics together.
+
+A run of hundreds of topics asks a shared table about each of them. Planning a scan for each would read all its
+manifests hundreds of times, and they have a line for every file that any topic ever wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lean_ops.lake.damage import naming_damage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.table import Table
+
+_TIME_COLUMN: Final = "publish_time"
+
+
+class TopicFile(NamedTuple):
+    """A data file of one topic: its rows, and the publish times (microseconds) that bound them, if they are known."""
+
+    path: str
+    rows: int
+    first: int | None
+    last: int | None
+
+    def may_hold(self, start: int, end: int) -> bool:
+        """Whether a row's time may lie in a half-open interval."""
+        return (self.first is None or self.first < end) and (self.last is None or self.last >= start)
+
+
+_ByTopic = dict[str, list[TopicFile]]
+
+
+class TopicFiles:
+    """The files of one shared table, as far as its manifests were read; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._read: dict[str, _ByTopic] = {}
+
+    def of_topic(self, table: Table, topic: str) -> list[TopicFile]:
+        """The files that hold the topic's rows in the table's newest snapshot."""
+        with naming_damage(lambda: [table]):
+            manifests = self._current(table)
+        return [file for by_topic in manifests for file in by_topic.get(topic, ())]
+
+    def _current(self, table: Table) -> Sequence[Mapping[str, list[TopicFile]]]:
+        snapshot = table.current_snapshot()
+        wanted = {manifest.manifest_path: manifest for manifest in snapshot.manifests(table.io)} if snapshot else {}
+        with self._guard:  # one thread reads, the others find it read
+            self._read = {
+                path: self._read.get(path) or _files_by_topic(table, manifest) for path, manifest in wanted.items()
+            }
+            return list(self._read.values())
+
+
+def _files_by_topic(table: Table, manifest: ManifestFile) -> _ByTopic:
+    """The files of a manifest; all shared tables are partitioned by topic first."""
+    time_id = table.schema().find_field(_TIME_COLUMN).field_id
+    found: _ByTopic = defaultdict(list)
+    for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+        file = entry.data_file
+        found[str(file.partition[0])].append(_topic_file(file, time_id))
+    return dict(found)
+
+
+def _topic_file(file: DataFile, time_id: int) -> TopicFile:
+    bounds = ((each or {}).get(time_id) for each in (file.lower_bounds, file.upper_bounds))
+    first, last = (None if bound is None else int.from_bytes(bound, "little", signed=True) for bound in bounds)
+    return TopicFile(file.file_path, file.record_count, first, last)
