@@ -10,6 +10,9 @@ import msgspec
 from tests.fuzz import judges
 from tests.fuzz.documents import pattern, schema, sql
 from tests.fuzz.files import archive, lines
+from tests.reference.leaves import Flattener, extra_text
+from tests.reference.payload import MAX_NESTING, MAX_NUMBER_DIGITS, Number, compact_text, parse_payload
+from tests.reference.payload import Refusal as PayloadRefusal
 
 from lean_ops.ingest.body import decide
 from lean_ops.ingest.publish_time import parse_publish_time
@@ -17,10 +20,7 @@ from lean_ops.ingest.scan import JsonSyntaxError, members_of
 from lean_ops.model.data_type import BLANKS, DataType, Kind, TimeFormat
 from lean_ops.model.envelope import DeadLetter, RawRow, Refusal
 from lean_ops.model.json_path import format_json_path, json_pointer, parse_json_path
-from lean_ops.standardize.leaves import Flattener, extra_text
 from lean_ops.standardize.naming import MAX_NAME, RESERVED_NAMES, assign_columns, natural_name, pointer_keys
-from lean_ops.standardize.payload import MAX_NESTING, MAX_NUMBER_DIGITS, Number, compact_text, parse_payload
-from lean_ops.standardize.payload import Refusal as PayloadRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lean_ops.lake.query import QuerySession
 from lean_ops.lake.snapshots import history_of
+from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule
 from lean_ops.model.registry import Gate
 from lean_ops.model.schema import Schema, parse_schema
 from lean_ops.operate.batch import Listener
@@ -59,9 +60,9 @@ class TopicDriver:
         table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
         return table.current_snapshot().snapshot_id
 
-    def run(self, on_step: Listener | None = None) -> TopicOutcome | None:
+    def run(self, on_step: Listener | None = None, rule: LayoutRule = CURATED_RULE) -> TopicOutcome | None:
         """Plan and execute this topic alone; None when there was nothing to do."""
-        outcomes = run_topics(self.services, self.gate, [self.name], on_step)
+        outcomes = run_topics(self.services, self.gate, [self.name], on_step, rule)
         return outcomes.get(self.name)
 
     def standardized(self) -> list[dict[str, Any]]:
@@ -110,7 +111,11 @@ class TopicDriver:
 
 
 def run_topics(
-    services: Services, gate: OpenGate, topics: list[str], on_step: Listener | None = None
+    services: Services,
+    gate: OpenGate,
+    topics: list[str],
+    on_step: Listener | None = None,
+    rule: LayoutRule = CURATED_RULE,
 ) -> dict[str, TopicOutcome]:
     """Run several topics at once in the tier's Spark application."""
     from lean_ops.operate.hop_run import RunParts
@@ -131,6 +136,7 @@ def run_topics(
         lambda _: None,
         services.sessions.cancel_all,
         services.clock,
+        look_after_curated=services.relayout(on_step, gate.schema_of, rule).look_after,
     )
     return {outcome.topic: outcome for outcome in Run(parts, 4, 3).execute(plan)}
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.reference.payload import Refusal, parse_payload
 from tests.spark.driver import TopicDriver, at, run_topics
 
 from lean_ops.model.batch import Counts
-from lean_ops.standardize.payload import Refusal, parse_payload
 
 pytestmark = pytest.mark.spark
 
@@ -59,8 +59,12 @@ class Oracle:
         return Counts(records_in=len(batch), inserted=good, errors=bad, duplicates=len(batch) - good - bad)
 
 
-def test_any_sequence_of_batches_ends_as_the_oracle_says(new_topic: Callable[[], TopicDriver]) -> None:
-    cases = [(new_topic(), any_batches(seed), Oracle()) for seed in range(8)]
+@pytest.mark.parametrize(("small_rows", "seeds"), [(50_000, range(8)), (0, range(8, 12))], ids=["small", "large"])
+def test_any_sequence_of_batches_ends_as_the_oracle_says(
+    new_topic: Callable[[], TopicDriver], monkeypatch: pytest.MonkeyPatch, small_rows: int, seeds: range
+) -> None:
+    monkeypatch.setattr("lean_ops.standardize.write._SMALL_ROWS", small_rows)
+    cases = [(new_topic(), any_batches(seed), Oracle()) for seed in seeds]
     for number in range(3):
         for topic, batches, _ in cases:
             topic.put(*batches[number])

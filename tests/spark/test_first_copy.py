@@ -10,7 +10,7 @@ from tests.spark.test_any_batches import any_batches
 
 from lean_ops.lake.snapshots import history_of
 from lean_ops.model.batch import Batch, Zone
-from lean_ops.standardize.first_copy import first_copies
+from lean_ops.standardize.first_copy import first_copies, may_be_copies
 from lean_ops.standardize.source import range_files, read_raw
 
 pytestmark = pytest.mark.spark
@@ -29,6 +29,11 @@ def test_moving_rows_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
 
     def chosen(small: bool, seen: Any) -> list[tuple[Any, ...]]:
         return sorted((tuple(row) for row in first_copies(raw, seen, small).collect()), key=repr)
+
+    others = earlier.selectExpr("concat('x', message_id) AS message_id", "publish_time")
+    for records in (len(rows), 10**9):
+        likely = may_be_copies(earlier.unionAll(others), raw, records).distinct()
+        assert sorted(map(tuple, likely.collect())) == sorted(map(tuple, earlier.distinct().collect()))
 
     without, with_earlier = chosen(True, None), chosen(True, earlier)
     assert chosen(False, None) == without

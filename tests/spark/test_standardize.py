@@ -223,7 +223,10 @@ def test_a_row_written_by_hand_with_broken_text_goes_to_the_errors(topic: TopicD
     assert {row["error_type"] for row in topic.shared("parse_errors")} == {"INVALID_JSON"}
 
 
-def test_refused_payloads_too_large_to_travel_with_the_counts(topic: TopicDriver) -> None:
+def test_refused_payloads_too_large_to_travel_with_the_counts(
+    topic: TopicDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lean_ops.standardize.flatten.CARRIED_BYTES", 64 * 1024)
     large = {f"bad-{number}": "[" + "x" * 30_000 + str(number) for number in range(6)}
     topic.put(*(message(name, payload) for name, payload in large.items()), message("ok", '{"a":1}'))
     assert counts(topic) == Counts(records_in=7, inserted=1, errors=6)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.fuzz.files import archive, lines
 from tests.fuzz.shapes import LINES, OBJECTS, PATHS, SCHEMAS, TEXTS, Shape, as_payload
+from tests.reference.leaves import Flattener, extra_text
+from tests.reference.payload import Refusal, parse_payload
 
 from lean_ops.ingest.body import decide
 from lean_ops.ingest.publish_time import parse_publish_time
@@ -19,9 +21,7 @@ from lean_ops.model.data_type import DataType, Kind, TimeFormat
 from lean_ops.model.json_path import parse_json_path
 from lean_ops.model.problem import SchemaError
 from lean_ops.model.schema import parse_schema
-from lean_ops.standardize.leaves import Flattener, extra_text
 from lean_ops.standardize.naming import assign_columns
-from lean_ops.standardize.payload import Refusal, parse_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable

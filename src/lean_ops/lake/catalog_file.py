@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.metadata_file import damaged_metadata, metadata_path
 from lean_ops.lake.outlines import Outlines
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from lean_ops.model.tables import Names, TableName
 
+_IS_TABLE: Final = "coalesce(iceberg_type, 'TABLE') = 'TABLE'"
+
 
 class CatalogFile:
     """Which tables there are and what their metadata says."""
@@ -29,28 +31,35 @@ class CatalogFile:
 
     def locations(self, database: str) -> dict[str, str]:
         """Metadata locations of a database's tables, by table name."""
-        return self._locations(database, "coalesce(iceberg_type, 'TABLE') = 'TABLE'")
+        return self._locations(database, _IS_TABLE)
 
-    def views(self, database: str) -> frozenset[str]:
-        """Names of a database's views."""
-        return frozenset(self._locations(database, "iceberg_type = 'VIEW'"))
+    def location(self, name: TableName) -> str | None:
+        """A table's metadata location; None if there is no such table."""
+        return self._locations(name.database, _IS_TABLE, name.table).get(name.table)
 
-    def _locations(self, database: str, condition: str) -> dict[str, str]:
+    def has_view(self, name: TableName) -> bool:
+        """Whether there is a view of that name."""
+        return bool(self._locations(name.database, "iceberg_type = 'VIEW'", name.table))
+
+    def _locations(self, database: str, condition: str, table: str | None = None) -> dict[str, str]:
         if not self._file.is_file():
             return {}
         try:
             with closing(open_to_read(self._file)) as db:
-                return self._read_locations(db, database, condition)
+                return self._read_locations(db, database, condition, table)
         except sqlite3.Error as error:
             raise database_error(self._file, error) from error
 
-    def _read_locations(self, db: sqlite3.Connection, database: str, condition: str) -> dict[str, str]:
+    def _read_locations(
+        self, db: sqlite3.Connection, database: str, condition: str, table: str | None
+    ) -> dict[str, str]:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'").fetchone():
             return {}
         rows = db.execute(
             f"SELECT table_name, metadata_location FROM iceberg_tables WHERE {condition}"  # noqa: S608  our own words
-            " AND catalog_name = ? AND table_namespace = ? AND metadata_location IS NOT NULL ORDER BY table_name",
-            (self._catalog_name, database),
+            " AND catalog_name = ? AND table_namespace = ? AND table_name = coalesce(?, table_name)"
+            " AND metadata_location IS NOT NULL ORDER BY table_name",
+            (self._catalog_name, database, table),
         )
         return dict(rows.fetchall())
 
@@ -64,7 +73,7 @@ class CatalogFile:
 
     def history(self, name: TableName) -> History | None:
         """A table's history; None if there is no such table."""
-        location = self.locations(name.database).get(name.table)
+        location = self.location(name)
         return read_history(str(name), location) if location else None
 
 

@@ -69,7 +69,7 @@ class HomeCatalog(SqlCatalog):
         """The table of a row; TerminalError if its metadata file can't be read."""
         try:
             table = super()._convert_orm_to_iceberg(orm_table)
-            self._known.put(table.metadata_location, table.metadata)
+            self._known.put(table.name(), table.metadata_location, table.metadata)
             return table
         except (OSError, ValidationError, ValueError) as error:
             name = f"{orm_table.table_namespace}.{orm_table.table_name}"
@@ -79,7 +79,7 @@ class HomeCatalog(SqlCatalog):
         """The table; nothing but its place is asked for if it has not moved since it was read."""
         namespace, name = self.namespace_from(identifier), self.table_name_from(identifier)
         location = self._location(self.namespace_to_string(namespace), name)
-        known = self._known.get(location) if location else None
+        known = self._known.get((*namespace, name), location) if location else None
         if location and known is not None:
             return Table((*namespace, name), known, location, self._load_file_io(known.properties, location), self)
         with self._told():
@@ -107,7 +107,7 @@ class HomeCatalog(SqlCatalog):
         """A change of a table: all of it, or none."""
         with self._told():
             done = super().commit_table(table, requirements, updates)
-        self._known.put(done.metadata_location, done.metadata, table.metadata_location)
+        self._known.put(table.name(), done.metadata_location, done.metadata)
         return done
 
     def _update_and_stage_table(self, *change: Any) -> StagedTable:

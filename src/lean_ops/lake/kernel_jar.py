@@ -13,7 +13,7 @@ from lean_ops.lake.jars import COMPILER, JARS, Jar, alone, jar_files, jars_dir, 
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from lean_ops.lake.java import JavaHome
 
@@ -32,7 +32,7 @@ def spark_jars(
     """What Spark's class path needs beyond Spark: Iceberg's jars and ours. The first call fetches and compiles."""
     ours = _jar_of(cache_dir, sources)
     if ours.is_file():
-        return (*jar_files(cache_dir, java, notice=notice), ours)
+        return (*jar_files(cache_dir, java, notice=notice, jars=JARS), ours)
     *fetched, compiler = jar_files(cache_dir, java, notice=notice, jars=(*JARS, COMPILER))
     with alone(jars_dir(cache_dir)):
         if not ours.is_file():
@@ -60,18 +60,18 @@ def _java_files(sources: Path) -> list[Path]:
 
 def _make(jar: Path, java: JavaHome, compiler: Path, sources: Path) -> None:
     with scratch(jar.parent) as place:
-        _compile(java, compiler, _java_files(sources), place / "classes")
+        _compile(java, compiler, sources, place / "classes")
         _pack(place / "classes", place / jar.name)
         _forget_old(jar.parent)
         (place / jar.name).replace(jar)
 
 
-def _compile(java: JavaHome, compiler: Path, files: Iterable[Path], target: Path) -> None:
+def _compile(java: JavaHome, compiler: Path, sources: Path, target: Path) -> None:
     """Class files from sources; TerminalError with the compiler's words if they don't compile."""
     command = [str(java.executable), "-Xmx256m", "-jar", str(compiler), "-source", _RELEASE, "-target", _RELEASE]
     command += ["-proc:none", "-nowarn", "-g", "-encoding", "UTF-8", "-cp", _class_path(), "-d", str(target)]
     done = subprocess.run(  # noqa: S603  our Java with our arguments
-        [*command, *map(str, files)],
+        [*command, *map(str, _java_files(sources))],
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -83,7 +83,7 @@ def _compile(java: JavaHome, compiler: Path, files: Iterable[Path], target: Path
     if done.returncode != 0:
         raise TerminalError(
             "the Java sources of lean-ops could not be compiled",
-            where=str(target),
+            where=str(sources),
             found=done.stdout.strip()[:2000],
             expected=f"pyspark {version('pyspark')} as it was installed, and {COMPILER.coordinates}",
             remedy="Run `make setup` again; it puts the locked packages in place.",

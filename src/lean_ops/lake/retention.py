@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
 # Rows are only ever added to a shared table, so its newest snapshot shows all that any older one did. Whoever is just
@@ -17,25 +21,30 @@ _NEWEST_KEPT: Final = 20
 _PATIENCE_MS: Final = 120_000
 
 
+class _Unmoved(AssertTableUUID):
+    """Nothing was committed since the look: a branch made meanwhile would go with the snapshot it refers to."""
+
+    seen: Any
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as in pyiceberg
+        """CommitFailedException if the table is not as it was seen."""
+        if base_metadata != self.seen:
+            raise CommitFailedException("the table has moved")
+
+
 def forget_old_snapshots(table: Table, now_ms: int | None = None) -> int:
     """Take old snapshots out of a shared table's metadata once there are many; how many were taken out.
 
     Losing against another writer is no matter: the next commit looks again.
     """
-    from pyiceberg.exceptions import CommitFailedException
-    from pyiceberg.table.update import RemoveSnapshotsUpdate
-
     old = _old(table, int(time.time() * 1000) if now_ms is None else now_ms)
     if not old:
         return 0
+    unmoved = _Unmoved(uuid=table.metadata.table_uuid, seen=table.metadata)
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [snapshot.snapshot_id for snapshot in old]})
     try:
-        table.catalog.commit_table(table, (), (update,))
+        table.catalog.commit_table(table, (unmoved,), (update,))
     except CommitFailedException:
-        return 0
-    except ValueError:  # another process has forgotten the same ones, or there is a fault
-        if {snapshot.snapshot_id for snapshot in old} <= {left.snapshot_id for left in table.refresh().snapshots()}:
-            raise
         return 0
     _delete_lists(table, old)
     return len(old)

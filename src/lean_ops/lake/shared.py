@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.append import append_files, write_files
 from lean_ops.lake.damage import naming_damage
-from lean_ops.lake.retention import forget_old_snapshots
+from lean_ops.lake.topic_files import TopicFiles
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import DataScan, Table
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.topic_files import TopicFile
     from lean_ops.model.tables import TableName
 
 
@@ -49,6 +50,7 @@ class SharedTables:
         self._guard = threading.Lock()
         self._turns: defaultdict[TableName, threading.Lock] = defaultdict(threading.Lock)
         self._waiting: defaultdict[TableName, list[_Pending]] = defaultdict(list)
+        self._files: defaultdict[TableName, TopicFiles] = defaultdict(TopicFiles)
 
     def append_rows(self, name: TableName, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append plain rows; columns that a row lacks are NULL."""
@@ -72,6 +74,12 @@ class SharedTables:
                 self._commit_all_waiting(name)
         pending.done.result()
         return rows
+
+    def files_of_topic(self, name: TableName, topic: str) -> list[TopicFile]:
+        """The data files that hold a topic's rows; only metadata is read."""
+        with self._guard:
+            files = self._files[name]
+        return files.of_topic(self._lake.load(name), topic)
 
     def rows_of_batch(self, name: TableName, topic: str, batch_id: str) -> int:
         """How many rows of a batch are in a shared table; the way a restart knows what is already written."""
@@ -120,11 +128,13 @@ class SharedTables:
     def _commit(self, name: TableName, group: Sequence[_Pending]) -> None:
         import pyarrow as pa
 
+        from lean_ops.lake.retention import forget_old_snapshots
+
+        forget_old_snapshots(self._lake.load(name))  # before the append: an error must mean that nothing was written
         table = self._lake.load(name)
         files = [file for pending in group for file in pending.files]
         files += write_files(table, pa.concat_tables([pending.rows for pending in group]))
         append_files(table, files, {})
-        forget_old_snapshots(self._lake.load(name))
 
 
 def _scan(table: Table, columns: tuple[str, ...], **equal: str) -> DataScan:

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 BATCH_ID_PROPERTY: Final = "lean-ops.batch-id"
 TO_SNAPSHOT_PROPERTY: Final = "lean-ops.to-snapshot"
 ROWS_PROPERTY: Final = "lean-ops.rows"
+LAYOUT_PROPERTY: Final = "lean-ops.layout"
 _READABLE_OPERATIONS: Final = frozenset({"append", "replace"})
 
 
@@ -35,6 +37,11 @@ class Snapshot:
     def count(self, key: str) -> int:
         """A number of the summary; 0 when it is not there."""
         return int(self.summary.get(key, 0))
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether it holds the rows of the one before, in other files."""
+        return self.operation == "replace" or LAYOUT_PROPERTY in self.summary
 
     @property
     def possible_rows(self) -> range:
@@ -213,7 +220,15 @@ def history_from_json(table: str, metadata: Mapping[str, Any]) -> History:
 
 def history_of(table: Table) -> History:
     """The history of a table that pyiceberg has loaded."""
-    name = ".".join(table.name()[-2:])
-    return history_from_json(
-        name, table.metadata.model_dump(by_alias=True, include={"snapshots", "refs", "properties"}, mode="json")
-    )
+    metadata = table.metadata
+    snapshots = {entry.snapshot_id: _snapshot(entry) for entry in metadata.snapshots}
+    refs = {name: ref.snapshot_id for name, ref in metadata.refs.items()}
+    if metadata.current_snapshot_id is not None:
+        refs.setdefault("main", metadata.current_snapshot_id)
+    return History(".".join(table.name()[-2:]), snapshots, refs, metadata.properties)
+
+
+def _snapshot(entry: IcebergSnapshot) -> Snapshot:
+    operation = entry.summary.operation.value if entry.summary else "append"
+    summary = {"operation": operation, **entry.summary.additional_properties} if entry.summary else {}
+    return Snapshot(entry.snapshot_id, entry.parent_snapshot_id, entry.timestamp_ms, operation, summary)

@@ -133,7 +133,9 @@ class Planner:
 
     def plan_hop(self, topic: str, zone: Zone, gate: Gate) -> HopPlan:
         """One hop as it stands now; what a hop that follows another is told once that one is done."""
-        tables = self._tables(topic, self._locations())
+        names = {each: self._names.of_zone(each, topic) for each in Zone}
+        locations = {each: self._catalog.location(name) for each, name in names.items()}
+        tables = self._tables(topic, {each: {topic: found} if found else {} for each, found in locations.items()})
         return _plan_hop(topic, zone, gate, tables, self._checkpoints.checkpoint(pipeline_id(zone, topic)))
 
     def _tables(self, topic: str, locations: Mapping[Zone, Mapping[str, str]]) -> dict[Zone, _Table]:

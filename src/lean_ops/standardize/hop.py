@@ -14,7 +14,7 @@ from lean_ops.model.ledger import UnbalancedError
 from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
 from lean_ops.standardize.drift import DriftKind, drift_rows, find_drift
 from lean_ops.standardize.latest import make_latest_view
-from lean_ops.standardize.write import Observed, batch_frames, refused_rows, write_rows
+from lean_ops.standardize.write import Observed, batch_frames, look_at_rows, refused_rows, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class StandardizeHop:
     def _latest_is_out_of_date(self, batch: Batch, before: PayloadColumns, after: PayloadColumns) -> bool:
         """Whether the view is missing, or lacks columns that this batch (whichever try of it) has brought."""
         view = self._lake.names.latest(batch.topic)
-        return before.all_names != after.all_names or view.table not in self._lake.file.views(view.database)
+        return before.all_names != after.all_names or not self._lake.file.has_view(view)
 
     def _write(
         self, intent: Intent, stage: Stage, records_in: int, resumed: bool, on_step: Callable[[str], None]
@@ -84,27 +84,29 @@ class StandardizeHop:
         """Rows with the columns known so far, then errors; once more with new columns if new leaves turned up.
 
         So a payload is parsed once, and twice in a batch that brings new columns. Errors come before the second
-        write, which leaves them out: a refused payload is never parsed three times.
+        write, which leaves them out: a refused payload is never parsed three times. Where no column is known yet,
+        all that much would be written for nothing: a large batch is then only looked at the first time.
         """
         batch, spark = intent.batch, self._sessions.mine()
         prepare_for(spark, records_in)
         left_out = self._errors_of(batch) if resumed else 0
-        frames = batch_frames(spark, self._lake, batch, records_in, left_out > 0)
+        frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
         columns = self._columns(batch)
-        observed = write_rows(frames, stage, columns)
-        on_step("rows staged")
-        errors = left_out + observed.errors
+        is_first_look = not columns.by_pointer and not frames.small
+        observed = look_at_rows(frames) if is_first_look else write_rows(frames, stage, columns)
+        on_step("rows looked at" if is_first_look else "rows staged")
+        errors = left_out
         if observed.errors:
             parts = refused_rows(spark, frames, stage, observed, self._clock())
-            self._shared.append(self._lake.names.parse_errors, parts)
+            errors += self._shared.append(self._lake.names.parse_errors, parts)
             on_step("errors written")
-        if columns.unknown(observed.places) and columns.room(self._column_limit):
+        if is_first_look or (columns.unknown(observed.places) and columns.room(self._column_limit)):
             table = self._lake.load(stage.name)
             add_columns(table, observed.places, intent.declared, self._column_limit)
             on_step("columns added")
             stage = open_stage(self._lake, stage.name, batch)
             left_out = errors
-            frames = batch_frames(spark, self._lake, batch, records_in, left_out > 0)
+            frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
             observed = write_rows(frames, stage, self._columns(batch))
             on_step("rows staged again")
         return stage, replace(observed, first_copies=observed.first_copies + left_out, errors=errors)
@@ -116,12 +118,12 @@ class StandardizeHop:
         return self._shared.rows_of_batch(self._lake.names.parse_errors, batch.topic, batch.batch_id)
 
     def _balanced(self, batch: Batch, staged: StagedRows, observed: Observed, records_in: int) -> Counts:
-        """The books, each number from a source of its own: summaries, the job, and the error table itself."""
+        """The books, each number from a source of its own: summaries, the job, and what the error table took."""
         counts = Counts(
             records_in=records_in,
             inserted=staged.rows,
             duplicates=observed.records_in - observed.first_copies,
-            errors=self._errors_of(batch) if observed.errors else 0,
+            errors=observed.errors,
         )
         if not counts.balanced or observed.records_in != records_in:
             raise UnbalancedError(batch, counts, f"the job saw {observed.records_in} records")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.shared import SharedTables
     from lean_ops.model.batch import Batch
     from lean_ops.model.tables import TableName
 
@@ -86,41 +87,47 @@ class Earlier:
     rows: int
 
 
-def earlier_messages(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> Earlier:
-    """Ids of messages that are standardized or refused already.
+def earlier_messages(
+    spark: SparkSession, lake: Lake, shared: SharedTables, batch: Batch, files: RangeFiles, *, with_own: bool
+) -> Earlier:
+    """Ids of messages that are standardized or refused already, `with_own` also those that this batch has refused.
 
     A copy carries the same publish_time, so only the batch's own days are looked at.
     """
     days = within("publish_time", files.publish_times())
     standardized, parse_errors = lake.names.standardized(batch.topic), lake.names.parse_errors
-    rows = {name: _rows_near(lake, name, batch, files) for name in (standardized, parse_errors)}
+    rows_there, rows_refused = _rows_near(lake, standardized, files), _refused_near(shared, parse_errors, batch, files)
     found: list[DataFrame] = []
-    if rows[standardized]:
+    if rows_there:
         found.append(iceberg_reader(spark).load(spark_name(standardized)).where(days).select(*MESSAGE))
-    if rows[parse_errors]:
-        refused = refused_messages(spark, lake, batch).where(F.col("batch_id") != batch.batch_id)
+    if rows_refused:
+        refused = iceberg_reader(spark).load(spark_name(parse_errors)).where(F.col("topic_name") == batch.topic)
+        refused = refused if with_own else refused.where(F.col("batch_id") != batch.batch_id)
         found.append(refused.where(days).select(*MESSAGE))
     ids = reduce(lambda left, right: left.unionAll(right), found) if found else None
-    return Earlier(ids, sum(rows.values()))
+    return Earlier(ids, rows_there + rows_refused)
 
 
-def refused_messages(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame:
-    """The topic's rows in parse_errors."""
-    return iceberg_reader(spark).load(spark_name(lake.names.parse_errors)).where(F.col("topic_name") == batch.topic)
-
-
-def _rows_near(lake: Lake, name: TableName, batch: Batch, files: RangeFiles) -> int:
+def _rows_near(lake: Lake, name: TableName, files: RangeFiles) -> int:
     """Rows of the files that may hold messages of the batch's days, by metadata: no join is planned for nothing."""
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan, Reference
+    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
-    intervals = files.publish_times()
+    start, end = _span(files)
     publish_time = Reference("publish_time")
     row_filter = And(
-        EqualTo(term=Reference("topic_name"), value=literal(batch.topic)),
-        And(
-            GreaterThanOrEqual(term=publish_time, value=literal(intervals[0][0].isoformat())),
-            LessThan(term=publish_time, value=literal(intervals[-1][1].isoformat())),
-        ),
+        GreaterThanOrEqual(term=publish_time, value=literal(start.isoformat())),
+        LessThan(term=publish_time, value=literal(end.isoformat())),
     )
     return sum(task.file.record_count for task in lake.load(name).scan(row_filter=row_filter).plan_files())
+
+
+def _refused_near(shared: SharedTables, name: TableName, batch: Batch, files: RangeFiles) -> int:
+    """The same for the topic's refused messages."""
+    start, end = (round(time.timestamp()) * 1_000_000 for time in _span(files))
+    return sum(file.rows for file in shared.files_of_topic(name, batch.topic) if file.may_hold(start, end))
+
+
+def _span(files: RangeFiles) -> tuple[datetime, datetime]:
+    intervals = files.publish_times()
+    return intervals[0][0], intervals[-1][1]

@@ -11,40 +11,34 @@ from pyspark.sql import functions as F
 from lean_ops.lake.error_rows import completed
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, first_copies
-from lean_ops.standardize.flatten import (
-    CARRIED,
-    ERROR_MESSAGE,
-    ERROR_TYPE,
-    PLACES,
-    REFUSED_PAYLOAD,
-    PlaceCounts,
-    flatten,
-    merge_reports,
-)
+from lean_ops.standardize.first_copy import MESSAGE, first_copies, may_be_copies
+from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten
 from lean_ops.standardize.source import (
     RangeFiles,
     earlier_messages,
     range_files,
     read_raw,
-    refused_messages,
     within,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.shared import SharedTables
     from lean_ops.model.batch import Batch
     from lean_ops.standardize.columns import PayloadColumns
 
+_ERROR_TYPE: Final = f"{FLAT}.`{ERROR_TYPE}`"
 _ERROR_SLICE_BYTES: Final = 64 * 1024 * 1024
 _SMALL_ROWS: Final = 50_000
 _SMALL_BYTES: Final = 32 * 1024 * 1024
+# Up to so many ids are handed out as they are; of more, first those that the batch does not hold are left out.
+_MANY_EARLIER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,45 +67,61 @@ class BatchFrames:
     files: RangeFiles
     raw: DataFrame
     earlier: DataFrame | None
-    settled: DataFrame | None
     small: bool
 
-    def first_copies(self, raw: DataFrame) -> DataFrame:
-        """New messages that still need a look: first copies less those this batch has already refused for good."""
-        first = first_copies(raw, self.earlier, self.small)
-        return (
-            first if self.settled is None else first.join(F.broadcast(self.settled), on=list(MESSAGE), how="left_anti")
+    def first_copies(self, observed: DataFrame | None = None) -> DataFrame:
+        """New messages that still need a look; `observed` is `raw` with an observation, where one is wanted."""
+        return first_copies(self.raw, self.earlier, self.small, observed)
+
+
+def batch_frames(
+    spark: SparkSession, lake: Lake, shared: SharedTables, batch: Batch, records: int, settled: bool
+) -> BatchFrames:
+    """The frames of a batch; `settled` says that parse_errors already holds this batch's refused messages."""
+    files = range_files(lake, batch)
+    raw = read_raw(spark, lake, batch, files)
+    earlier = earlier_messages(spark, lake, shared, batch, files, with_own=settled)
+    small = records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES
+    ids = earlier.ids
+    if ids is not None and earlier.rows > _MANY_EARLIER:
+        ids = may_be_copies(ids, raw, records)
+    return BatchFrames(batch, files, raw, ids, small)
+
+
+class _Job:
+    """A job over all rows of a batch, and what it sees on the way; one job only."""
+
+    def __init__(self, frames: BatchFrames, columns: Mapping[str, str]) -> None:
+        self._seen, self._report = Observation(), Report(frames.raw.sparkSession)
+        counts = F.expr("count(*) AS rows"), F.expr("max(ingestion_ts) AS last")
+        raw = frames.raw.observe(self._seen, *counts)
+        self.flat = flatten(frames.first_copies(raw), columns, self._report)
+
+    def observed(self) -> Observed:
+        """What it saw, once it has ended."""
+        seen, flattened = self._seen.get, self._report.read()
+        return Observed(
+            records_in=seen["rows"],
+            first_copies=flattened.records,
+            errors=flattened.errors,
+            error_bytes=flattened.error_bytes,
+            last_ingestion_ts=seen["last"],
+            places=flattened.places,
+            refused=flattened.refused,
         )
 
 
-def batch_frames(spark: SparkSession, lake: Lake, batch: Batch, records: int, settled: bool) -> BatchFrames:
-    """The frames of a batch; `settled` says that parse_errors already holds this batch's refused messages."""
-    files = range_files(lake, batch)
-    earlier = earlier_messages(spark, lake, batch, files)
-    own_errors = refused_messages(spark, lake, batch).where(F.col("batch_id") == batch.batch_id).select(*MESSAGE)
-    return BatchFrames(
-        batch,
-        files,
-        read_raw(spark, lake, batch, files),
-        earlier.ids,
-        own_errors if settled else None,
-        small=records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES,
-    )
+def look_at_rows(frames: BatchFrames) -> Observed:
+    """See what the batch holds and write nothing."""
+    job = _Job(frames, {})
+    job.flat.agg(F.count(_ERROR_TYPE)).collect()
+    return job.observed()
 
 
 def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Observed:
     """Append the batch's flat rows to its branch: one pass, one parse of each payload."""
-    seen, flattened = Observation(), Observation()
-    raw = frames.raw.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("ingestion_ts").alias("last"))
-    flat = flatten(frames.first_copies(raw), columns.by_pointer).observe(
-        flattened,
-        F.count(F.lit(1)).alias("rows"),
-        F.count(ERROR_TYPE).alias("errors"),
-        F.sum(F.octet_length(REFUSED_PAYLOAD)).alias("error_bytes"),
-        F.collect_list(PLACES).alias("places"),
-        F.collect_list(F.when(F.col(CARRIED), F.struct(*_error_columns()))).alias("refused"),
-    )
-    rows = flat.where(F.col(ERROR_TYPE).isNull()).select(*_table_columns(frames.batch, columns))
+    job = _Job(frames, columns.by_pointer)
+    rows = _table_rows(job.flat.where(F.col(_ERROR_TYPE).isNull()), frames.batch, columns)
     writer = rows.writeTo(stage.spark_table)
     for key, value in commit_properties(frames.batch).items():
         writer = writer.option(f"snapshot-property.{key}", value)
@@ -120,41 +130,15 @@ def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Ob
     else:  # a file open for each of so many days would be too much: bring each day's rows together first
         writer = writer.option("distribution-mode", "hash")
     writer.append()
-    return _observed(seen.get, flattened.get)
+    return job.observed()
 
 
-def _table_columns(batch: Batch, columns: PayloadColumns) -> list[Any]:
+def _table_rows(flat: DataFrame, batch: Batch, columns: PayloadColumns) -> DataFrame:
     """Every column of the table: ours, the leaves', and NULL for any that somebody added by hand."""
-    ours = {*ENVELOPE_NAMES, EXTRA, *columns.by_pointer.values()}
-    foreign = sorted(columns.all_names - ours - {BATCH_ID})
-    return [
-        *sorted(ours),
-        F.lit(batch.batch_id).alias(BATCH_ID),
-        *(F.lit(None).cast("string").alias(name) for name in foreign),
-    ]
-
-
-def _observed(seen: dict[str, Any], flattened: dict[str, Any]) -> Observed:
-    return Observed(
-        records_in=seen["rows"],
-        first_copies=flattened["rows"],
-        errors=flattened["errors"],
-        error_bytes=flattened["error_bytes"] or 0,
-        last_ingestion_ts=seen["last"],
-        places=merge_reports(flattened["places"]),
-        refused=tuple(row.asDict() for row in flattened["refused"]),
-    )
-
-
-def _error_columns() -> list[Column]:
-    """A refused row as it leaves the job."""
-    return [
-        *(F.col(name) for name in ("message_id", "idempotency_key", "topic_name", "ingestion_ts")),
-        F.unix_micros("publish_time").alias("publish_time"),
-        F.col(REFUSED_PAYLOAD).alias("raw_payload"),
-        F.col(ERROR_TYPE).alias("error_type"),
-        F.col(ERROR_MESSAGE).alias("error_message"),
-    ]
+    foreign = sorted(columns.all_names - {*ENVELOPE_NAMES, EXTRA, BATCH_ID, *columns.by_pointer.values()})
+    nulls = (F.lit(None).cast("string").alias(name) for name in foreign)
+    rows = flat.select(*ENVELOPE_NAMES, f"{FLAT}.*", F.lit(batch.batch_id).alias(BATCH_ID), *nulls)
+    return rows.drop(ERROR_TYPE, ERROR_MESSAGE)
 
 
 def refused_rows(
@@ -172,10 +156,20 @@ def _error_job(spark: SparkSession, frames: BatchFrames, stage: Stage, observed:
     """The refused are the first copies that the branch does not have; only those are parsed a second time."""
     batch, days = frames.batch, within("publish_time", frames.files.publish_times())
     staged = spark.table(stage.spark_table).where(F.col(BATCH_ID) == batch.batch_id).where(days)
-    first = frames.first_copies(frames.raw)
+    first = frames.first_copies()
     missing = first.select(*MESSAGE).join(staged.select(*MESSAGE), on=list(MESSAGE), how="left_anti")
     candidates = first.join(F.broadcast(missing), on=list(MESSAGE), how="left_semi")
-    refused = flatten(candidates, {}).where(F.col(ERROR_TYPE).isNotNull()).select(*_error_columns())
+    refused = (
+        flatten(candidates, {})
+        .where(F.col(_ERROR_TYPE).isNotNull())
+        .select(
+            *("message_id", "idempotency_key", "topic_name", "ingestion_ts"),
+            F.unix_micros("publish_time").alias("publish_time"),
+            F.col("json_payload").alias("raw_payload"),
+            F.col(_ERROR_TYPE).alias("error_type"),
+            F.col(f"{FLAT}.`{ERROR_MESSAGE}`").alias("error_message"),
+        )
+    )
     slices = observed.error_bytes // _ERROR_SLICE_BYTES + 1
     for part in range(slices):
         yield refused.where(F.pmod(F.xxhash64("message_id"), F.lit(slices)) == part).toArrow()

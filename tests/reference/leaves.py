@@ -1,4 +1,4 @@
-"""A parsed payload to the texts of its leaves, one per column; what is new is noted on the way."""
+"""The reference for the kernel: a parsed payload to the texts of its leaves, written to be read."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.reference.payload import Number, compact_text
+
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.standardize.naming import pointer_step
-from lean_ops.standardize.payload import Number, compact_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

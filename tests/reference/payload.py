@@ -1,4 +1,4 @@
-"""A payload's text to a JSON object whose numbers keep their text, or the reason why it is none."""
+"""The reference for the kernel: a payload's text to a JSON object by the standard parser, or why it is none."""
 
 from __future__ import annotations
 
