@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from tests.spellings import SPELLINGS
 
-from lean_ops.curate.casts import cast_text, not_blank
-from lean_ops.curate.sql import spark_type
-from lean_ops.model.data_type import DataType, Kind, TimeFormat
+from lean_ops.curate.judge import new_judge
+from lean_ops.lake.kernel import applied
+from lean_ops.model.data_type import STRING, DataType, Kind, TimeFormat
+from lean_ops.model.schema import parse_schema
+from lean_ops.model.tables import ENVELOPE_NAMES
 from lean_ops.wiring import Services
 
 pytestmark = pytest.mark.spark
@@ -44,17 +47,36 @@ _TIME_ZONES = [
 ]
 _WORDS = ["true", "FALSE", "t", "N", "yes", "on", "null", "NaN", "Infinity", "0x10", "1d", "", " "]
 _ODD = [" ", "\t", "\n", "\u2028", "\u0661", "\u00a0", ",", "_", "'", "-", ".", "e", "0", "Z", "\x00", "\x0b"]
+_ENVELOPE = (
+    *(f"'{name}' AS {name}" for name in ENVELOPE_NAMES[:5]),
+    "timestamp_micros(0L) AS publish_time",
+    "0L AS ingestion_ts",
+)
+_SPARK_TYPES = {Kind.INT: "int", Kind.BIGINT: "bigint", Kind.TIMESTAMP: "timestamp"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def judged(services: Services, texts: list[str], kind: DataType, time_format: TimeFormat) -> DataFrame:
+    """Each text's place, and as `judged` what the judge makes of a row with this text alone."""
+    column = {"type": str(kind)} | ({"format": time_format} if kind.kind is Kind.TIMESTAMP else {})
+    schema = {
+        "schema_version": "1.0.0",
+        "table_name": "t",
+        "envelope_columns": {},
+        "payload_columns": {"value": column},
+    }
+    spark = services.sessions.mine()
+    frame = spark.createDataFrame(list(enumerate(texts)), "place int, text string")
+    frame = frame.selectExpr("*", *_ENVELOPE)
+    judge = new_judge(spark, parse_schema(json.dumps(schema), "a test"), None, None)
+    return applied(frame, judge, [*ENVELOPE_NAMES, "text"], "judged")
 
 
 def cast_by_spark(services: Services, texts: list[str], kind: DataType, time_format: TimeFormat) -> list[Any]:
     """Each text's value by the job; times as microseconds, which no time zone of this machine can bend."""
-    spark = services.sessions.mine()
-    value = F.expr(cast_text("text", kind, time_format))
-    if kind.kind is Kind.TIMESTAMP:
-        value = F.unix_micros(value)
-    frame = spark.createDataFrame(list(enumerate(texts)), "place int, text string")
-    rows = frame.select("place", value.alias("value")).sort("place").collect()
+    value = "unix_micros(judged.value)" if kind.kind is Kind.TIMESTAMP else "judged.value"
+    frame = judged(services, texts, kind, time_format).selectExpr("place", f"{value} AS value")
+    rows = frame.sort("place").collect()
     return [_moment(row.value) if kind.kind is Kind.TIMESTAMP else row.value for row in rows]
 
 
@@ -115,10 +137,9 @@ def test_any_text_is_cast_as_the_reference_casts_it(
 
 
 def test_a_value_has_exactly_its_declared_type(services: Services) -> None:
-    spark = services.sessions.mine()
     for kind, time_format in TYPES + MORE_TYPES:
-        frame = spark.sql("SELECT '1' AS text").selectExpr(f"{cast_text('text', kind, time_format)} AS value")
-        assert frame.schema["value"].dataType.simpleString() == spark_type(kind)
+        schema = judged(services, ["1"], kind, time_format).select("judged.value").schema
+        assert schema["value"].dataType.simpleString() == _SPARK_TYPES.get(kind.kind, str(kind).lower())
 
 
 def test_decimals_keep_every_digit_that_fits(services: Services) -> None:
@@ -127,8 +148,6 @@ def test_decimals_keep_every_digit_that_fits(services: Services) -> None:
 
 
 def test_only_blanks_are_blank(services: Services) -> None:
-    spark = services.sessions.mine()
     texts = ["", " ", "\t\n\r\f\v ", "a", " a ", "\u00a0", "\u2003", "0", "\x00"]
-    frame = spark.createDataFrame([(text,) for text in texts], "text string")
-    kept = [row.value for row in frame.selectExpr(f"{not_blank('text')} AS value").collect()]
+    kept = cast_by_spark(services, texts, STRING, TimeFormat.ISO)
     assert kept == [None, None, None, "a", " a ", "\u00a0", "\u2003", "0", "\x00"]

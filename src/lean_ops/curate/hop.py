@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.curate.merge import Observed, judged_rows, merge_rows, refused_rows
+from lean_ops.curate.judge import Tally
+from lean_ops.curate.merge import CuratedBatch, Observed
 from lean_ops.curate.rows import Judgement
+from lean_ops.curate.source import Standardized
 from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.shared import SharedTables
-    from lean_ops.lake.snapshots import Snapshot
+    from lean_ops.lake.snapshots import History, Snapshot
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.model.batch import Batch, Intent
     from lean_ops.model.schema import Schema
@@ -36,6 +38,7 @@ class Merged:
     """What the branch's commit says: rows that are new, rows that replaced one, rows of its files, rows in all."""
 
     head: int
+    is_append: bool
     inserted: int
     updated: int
     added_records: int
@@ -79,63 +82,75 @@ class CurateHop:
         batch = intent.batch
         judgement = Judgement(batch, self._schema_of(batch.topic, batch.schema_version), self._key, self._clock())
         before = history_of(self._tables.curated(judgement.schema))
-        source = refuse_altered(self._lake.load(self._lake.names.standardized(batch.topic)), with_docs=True)
-        standardized = history_of(source)
-        records_in = standardized.records_between(batch.from_snapshot, batch.to_snapshot)
+        source = self._standardized(batch.topic)
+        records_in = source.records_of(batch)
         stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)
+        is_append = not records_in or _has_no_rows(before, stage.base)
         if records_in:
-            observed = self._merge(judgement, stage, records_in, before.live_rows, resumed, on_step)
+            job = self._job(source, judgement, records_in + before.live_rows)
+            observed = job.append(stage, records_in) if is_append else job.merge(stage)
+            on_step("rows merged")
+            errors = self._write_errors(job, batch, observed, resumed, on_step)
         else:
             append_nothing(self._lake, stage, batch)
-            observed = Observed()
-        merged = self._merged(stage, is_merge=records_in > 0)
+            observed, errors = Observed(), 0
+        merged = self._merged(stage, is_append)
         rows = before.live_rows + merged.inserted
-        counts = self._balanced(batch, rows, merged, observed, records_in)
+        counts = self._balanced(batch, rows, merged, observed, records_in, errors)
         return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {ROWS_PROPERTY: str(rows)})
 
-    def _merge(
-        self,
-        judgement: Judgement,
-        stage: Stage,
-        records_in: int,
-        rows_there: int,
-        resumed: bool,
-        on_step: Callable[[str], None],
-    ) -> Observed:
-        batch, spark = judgement.batch, self._sessions.mine()
-        prepare_for(spark, records_in + rows_there)
-        rows = judged_rows(spark, self._lake, judgement)
-        observed = merge_rows(spark, rows, stage, judgement, records_in)
-        on_step("rows merged")
-        if observed.errors and not (resumed and self._errors_of(batch)):
-            self._shared.append(self._lake.names.curated_errors, refused_rows(rows, observed, judgement))
-            on_step("errors written")
-        return observed
+    def _standardized(self, topic: str) -> Standardized:
+        table = refuse_altered(self._lake.load(self._lake.names.standardized(topic)), with_docs=True)
+        return Standardized(self._lake, table.schema(), history_of(table))
 
-    def _errors_of(self, batch: Batch) -> int:
-        return self._shared.rows_of_batch(self._lake.names.curated_errors, batch.topic, batch.batch_id)
+    def _job(self, source: Standardized, judgement: Judgement, rows: int) -> CuratedBatch:
+        """The batch's job in a session that is set up for so many rows, there and new."""
+        spark = self._sessions.mine()
+        prepare_for(spark, rows)
+        return CuratedBatch(spark, source, judgement, Tally.of(spark))
 
-    def _merged(self, stage: Stage, *, is_merge: bool) -> Merged:
-        """What the branch's one commit did; an append of nothing merges nothing."""
+    def _write_errors(
+        self, job: CuratedBatch, batch: Batch, observed: Observed, resumed: bool, on_step: Callable[[str], None]
+    ) -> int:
+        """How many rows the error table has of the batch: those of an earlier try, or what it takes now."""
+        name = self._lake.names.curated_errors
+        there = self._shared.rows_of_batch(name, batch.topic, batch.batch_id) if resumed and observed.errors else 0
+        if there or not observed.errors:
+            return there
+        written = self._shared.append(name, job.refused(observed))
+        on_step("errors written")
+        return written
+
+    def _merged(self, stage: Stage, is_append: bool) -> Merged:
+        """What the branch's one commit did: what it appended, or what it says of its merge."""
         (snapshot,) = staged_snapshots(self._lake, stage)
-        inserted, updated = (_told(stage, snapshot, what) if is_merge else 0 for what in ("inserted", "updated"))
-        return Merged(snapshot.snapshot_id, inserted, updated, snapshot.count("added-records"), snapshot.possible_rows)
+        added = snapshot.count("added-records")
+        inserted = added if is_append else _told(stage, snapshot, "inserted")
+        updated = 0 if is_append else _told(stage, snapshot, "updated")
+        return Merged(snapshot.snapshot_id, is_append, inserted, updated, added, snapshot.possible_rows)
 
-    def _balanced(self, batch: Batch, rows: int, merged: Merged, observed: Observed, records_in: int) -> Counts:
+    def _balanced(
+        self, batch: Batch, rows: int, merged: Merged, observed: Observed, records_in: int, errors: int
+    ) -> Counts:
         """The books, each number held against a witness: summaries, the job, the error table and the files' rows."""
-        errors = self._errors_of(batch) if observed.errors else 0
         good = observed.records_in - observed.errors
         counts = Counts(records_in, merged.inserted, merged.updated, superseded=good - merged.rows, errors=errors)
         confirmed = (
             counts.balanced
             and observed.records_in == records_in
             and merged.rows <= observed.keys <= good
+            and (merged.rows == observed.keys or not merged.is_append)
             and merged.rows == merged.added_records
             and rows in merged.possible_rows
         )
         if not confirmed:
             raise UnbalancedError(batch, counts, _seen(observed, merged, rows))
         return counts
+
+
+def _has_no_rows(before: History, base: int) -> bool:
+    """Whether a branch that begins at `base` begins without rows; where somebody published since, nobody knows."""
+    return base == before.head and before.snapshots[base].summary.get("total-records") == "0"
 
 
 def _told(stage: Stage, snapshot: Snapshot, what: str) -> int:

@@ -1,36 +1,45 @@
-"""The Spark work of one Curated batch: read, judge, split, newest version of each key, merge."""
+"""The Spark work of one Curated batch: read, judge, split, newest version of each key, append or merge."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Observation
-from pyspark.sql import functions as F
-
-from lean_ops.curate.rows import KEY, REFUSED, Judgement, curated_rows, judged, newest_versions, version_order
-from lean_ops.curate.source import read_standardized
+from lean_ops.curate.judge import new_judge
+from lean_ops.curate.rows import (
+    KEY,
+    good_rows,
+    judged,
+    newest_versions,
+    only_versions,
+    refused_rows,
+    repeated_keys,
+    version_order,
+    with_keys,
+    without_keys,
+)
 from lean_ops.lake.error_rows import completed
+from lean_ops.lake.kernel import named
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import CURATED_ERRORS, FIRST_SEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from lean_ops.lake.catalog import Lake
+    from lean_ops.curate.judge import Tally
+    from lean_ops.curate.rows import Judgement
+    from lean_ops.curate.source import Standardized
 
-_ROW_OF_TASK: Final = "row of its task"
 _SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
-# Refused rows travel with the counts while they are few and short, and need no job of their own: all of a batch that
-# is not large, and of a large one those among the first rows of each task.
-_SMALL_BATCH: Final = 50_000
-_FIRST_ROWS: Final = 2_000
-_CARRIED_CHARACTERS: Final = 1_000
-_ERROR_SLICE_CHARACTERS: Final = 32 * 1024 * 1024
+_ERROR_SLICE_BYTES: Final = 32 * 1024 * 1024
+# Up to here the rows of a batch are sorted by key in one go; of more rows only those are whose key comes again.
+_SMALL_BATCH: Final = 100_000
+_MOST_REPEATED_KEYS: Final = 100_000
 # A table in buckets of the key is joined bucket by bucket: only the batch is moved, however large the table is.
 _JOIN_BY_BUCKET: Final = {
     "spark.sql.sources.v2.bucketing.enabled": "true",
@@ -44,50 +53,142 @@ _JOIN_BY_BUCKET: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the job saw while it merged; true only once the merge has returned."""
+    """What the job saw while it wrote; true only once the write has returned."""
 
     records_in: int = 0
     errors: int = 0
-    error_characters: int = 0
+    error_bytes: int = 0
     keys: int = 0
     last_ingestion_ts: int | None = None
-    refused: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def carries_all_errors(self) -> bool:
-        """Whether every refused row came along with the counts."""
-        return len(self.refused) == self.errors
+    carried_errors: int = 0
+    carried_parts: int = 0
 
 
-def judged_rows(spark: SparkSession, lake: Lake, judgement: Judgement) -> DataFrame:
-    """The batch's rows, each with its reasons of refusal if it has any; nothing has run yet."""
-    table = lake.load(lake.names.standardized(judgement.batch.topic)).schema()
-    return judged(read_standardized(spark, lake, judgement.batch), table, judgement)
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """The names by which SQL calls the judge, and the function that counts the newest versions."""
+
+    judge: str
+    newest: str
 
 
-def merge_rows(spark: SparkSession, rows: DataFrame, stage: Stage, judgement: Judgement, records_in: int) -> Observed:
-    """Merge the good rows into the branch in one pass over the batch, and bring back what it saw."""
-    seen, kept = Observation(), Observation()
-    watched = _numbered(rows).observe(seen, *_counts(records_in))
-    newest = newest_versions(curated_rows(watched, judgement), judgement.schema)
-    newest = newest.observe(kept, F.count(F.lit(1)).alias("keys"))
-    source = f"batch_{judgement.batch.batch_id}"
-    newest.createOrReplaceTempView(source)
-    try:
-        with _settings(spark, {**_JOIN_BY_BUCKET, **_properties(judgement)}):
-            _merge(spark, stage, source, newest.columns, judgement)
-    finally:
-        spark.catalog.dropTempView(source)
-    return _observed(seen.get, kept.get)
+class CuratedBatch:
+    """One batch on its way from Standardized to a branch of the Curated table."""
 
+    def __init__(self, spark: SparkSession, source: Standardized, judgement: Judgement, tally: Tally) -> None:
+        self._spark = spark
+        self._source = source
+        self._judgement = judgement
+        self._tally = tally
 
-def _numbered(rows: DataFrame) -> DataFrame:
-    """The rows with their number in their task.
+    def merge(self, stage: Stage) -> Observed:
+        """Merge the good rows into the branch."""
+        with self._standardized() as view, self._functions() as functions:
+            rows = self._newest(view, functions)
+            self._execute(_merge(stage, rows, self._judgement), {**_JOIN_BY_BUCKET, **self._in_one_task()})
+        return self._observed()
 
-    Spark moves no filter below such a number, and so does not compute all that a filter asks for a second time.
-    """
-    number = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
-    return rows.select("*", number.alias(_ROW_OF_TASK))
+    def append(self, stage: Stage, records_in: int) -> Observed:
+        """Append the good rows to a branch that has none yet, where there is nothing to merge with."""
+        with self._standardized() as view, self._functions() as functions:
+            if records_in <= _SMALL_BATCH:
+                self._insert(stage, self._newest(view, functions))
+            else:
+                self._insert_many(stage, view, functions)
+        return self._observed()
+
+    def _insert_many(self, stage: Stage, view: str, functions: _Functions) -> None:
+        """Append without moving rows whose key comes only once; bounded if most keys come again."""
+        hashes = self._spark.sql(repeated_keys(view, _MOST_REPEATED_KEYS)).toArrow()
+        if hashes.num_rows > _MOST_REPEATED_KEYS:
+            self._insert(stage, self._newest(view, functions))
+        elif not hashes.num_rows:
+            self._insert(stage, self._only(view, functions))
+        else:
+            with self._view("repeated", self._spark.createDataFrame(hashes)) as repeated:
+                once = self._only(without_keys(view, repeated), functions)
+                again = self._newest(with_keys(view, repeated), functions)
+                self._insert(stage, f"{once} UNION ALL {again}")
+
+    def _newest(self, standardized: str, functions: _Functions) -> str:
+        return newest_versions(self._good(standardized, functions), self._judgement, functions.newest)
+
+    def _only(self, standardized: str, functions: _Functions) -> str:
+        return only_versions(self._good(standardized, functions), self._judgement, functions.newest)
+
+    def _good(self, standardized: str, functions: _Functions) -> str:
+        return good_rows(self._judged(standardized, functions.judge), self._judgement)
+
+    def _judged(self, standardized: str, judge: str) -> str:
+        return judged(standardized, judge, self._source.texts_of(self._judgement.schema).values())
+
+    def _standardized(self) -> AbstractContextManager[str]:
+        """A view of the batch's rows."""
+        return self._view("batch", self._source.rows_of(self._judgement.batch, self._spark))
+
+    @contextmanager
+    def _view(self, what: str, rows: DataFrame) -> Iterator[str]:
+        name = f"{what}_{self._judgement.batch.batch_id}"
+        rows.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self._spark.catalog.dropTempView(name)
+
+    @contextmanager
+    def _functions(self) -> Iterator[_Functions]:
+        judge = new_judge(self._spark, self._judgement.schema, self._judgement.key, self._tally)
+        with named(self._spark, judge) as judge_name, named(self._spark, self._tally.newest(self._spark)) as newest:
+            yield _Functions(judge_name, newest)
+
+    def _insert(self, stage: Stage, rows: str) -> None:
+        names = ", ".join(f"`{name}`" for name in self._judgement.columns)
+        self._execute(f"INSERT INTO {stage.spark_table} ({names}) {rows}", {})
+
+    def _in_one_task(self) -> dict[str, str]:
+        """Settings of a join in one task, or in one for each bucket: all changes of a file are made by one task there.
+
+        So they need not be moved once more to come together.
+        """
+        is_one = self._spark.conf.get("spark.sql.shuffle.partitions") == "1"
+        return {"spark.sql.iceberg.distribution-mode": "none"} if is_one else {}
+
+    def _execute(self, statement: str, settings: Mapping[str, str]) -> None:
+        with _settings(self._spark, {**settings, **_properties(self._judgement)}):
+            self._spark.sql(statement)
+
+    def _observed(self) -> Observed:
+        counts = self._tally.counts()
+        return Observed(
+            records_in=counts["rows"],
+            errors=counts["errors"],
+            error_bytes=counts["error_bytes"],
+            keys=self._tally.keys(),
+            last_ingestion_ts=counts["last_ingestion_ts"],
+            carried_errors=counts["carried"],
+            carried_parts=counts["parts"],
+        )
+
+    def refused(self, observed: Observed) -> Iterator[pa.Table]:
+        """The batch's rows of `errors`, in parts that fit in memory."""
+        carries_all = observed.carried_errors == observed.errors
+        parts = self._carried(observed.carried_parts) if carries_all else self._error_job(observed)
+        return (completed(part, CURATED_ERRORS, self._judgement.batch, self._judgement.now) for part in parts)
+
+    def _carried(self, parts: int) -> Iterator[pa.Table]:
+        """Refused rows that came along with the counts."""
+        import pyarrow as pa
+
+        return (pa.Table.from_pylist(rows) for rows in self._tally.refused(parts))
+
+    def _error_job(self, observed: Observed) -> Iterator[pa.Table]:
+        """Judge the batch once more for the refused rows alone: they were too many to come along."""
+        uncounted = new_judge(self._spark, self._judgement.schema, self._judgement.key, None)
+        slices = observed.error_bytes // _ERROR_SLICE_BYTES + 1
+        with self._standardized() as view, named(self._spark, uncounted) as judge:
+            refused = self._spark.sql(refused_rows(self._judged(view, judge)))
+        for part in range(slices):
+            yield refused.where(f"pmod(xxhash64(message_id), {slices}) = {part}").toArrow()
 
 
 def _properties(judgement: Judgement) -> dict[str, str]:
@@ -106,55 +207,13 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
             spark.conf.unset(key)
 
 
-def _merge(spark: SparkSession, stage: Stage, source: str, columns: list[str], judgement: Judgement) -> None:
+def _merge(stage: Stage, rows: str, judgement: Judgement) -> str:
     """A newer version takes the place of the key's row, whose `first_seen_ts` stays; an older one changes nothing."""
     newer = f"{version_order(judgement.schema, 's')} > {version_order(judgement.schema, 't')}"
-    names = [f"`{name}`" for name in columns]
+    names = [f"`{name}`" for name in judgement.columns]
     updates = ", ".join(f"t.{name} = s.{name}" for name in names if name != f"`{FIRST_SEEN}`")
-    spark.sql(
-        f"MERGE INTO {stage.spark_table} AS t USING `{source}` AS s ON t.{KEY} = s.{KEY}"  # noqa: S608  every name is quoted
+    return (
+        f"MERGE INTO {stage.spark_table} AS t USING ({rows}) AS s ON t.{KEY} = s.{KEY}"  # noqa: S608  every name is quoted
         f" WHEN MATCHED AND {newer} THEN UPDATE SET {updates}"
         f" WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     )
-
-
-def _counts(records_in: int) -> list[Column]:
-    """What is counted while the batch passes by, and the refused rows that may travel along."""
-    refused = F.col(f"`{REFUSED}`")
-    size = F.length(refused["raw_record"]) + F.length(refused["error_message"])
-    rows_that_may = _SMALL_BATCH if records_in <= _SMALL_BATCH else _FIRST_ROWS
-    travels = (F.col(f"`{_ROW_OF_TASK}`") < rows_that_may) & (size < _CARRIED_CHARACTERS)
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        F.count(refused).alias("errors"),
-        F.sum(size).alias("error_characters"),
-        F.max("ingestion_ts").alias("last"),
-        F.collect_list(F.when(travels, refused)).alias("refused"),
-    ]
-
-
-def _observed(seen: dict[str, Any], kept: dict[str, Any]) -> Observed:
-    return Observed(
-        records_in=seen["rows"],
-        errors=seen["errors"],
-        error_characters=seen["error_characters"] or 0,
-        keys=kept["keys"],
-        last_ingestion_ts=seen["last"],
-        refused=tuple(row.asDict() for row in seen["refused"]),
-    )
-
-
-def refused_rows(rows: DataFrame, observed: Observed, judgement: Judgement) -> Iterator[pa.Table]:
-    """The batch's rows of `errors`, in parts that fit in memory."""
-    import pyarrow as pa
-
-    parts = [pa.Table.from_pylist(observed.refused)] if observed.carries_all_errors else _error_job(rows, observed)
-    return (completed(part, CURATED_ERRORS, judgement.batch, judgement.now) for part in parts)
-
-
-def _error_job(rows: DataFrame, observed: Observed) -> Iterator[pa.Table]:
-    """Judge the batch once more for the refused rows alone."""
-    refused = _numbered(rows).where(F.col(f"`{REFUSED}`").isNotNull()).select(F.col(f"`{REFUSED}`.*"))
-    slices = observed.error_characters // _ERROR_SLICE_CHARACTERS + 1
-    for part in range(slices):
-        yield refused.where(F.pmod(F.xxhash64("message_id"), F.lit(slices)) == part).toArrow()

@@ -1,33 +1,29 @@
-"""Standardized rows as Curated sees them: texts found, typed, judged, protected; split into rows and errors."""
+"""Standardized rows as Curated sees them, as SQL: texts found, judged, and the newest version of each key."""
+
+# ruff: noqa: S608  every name is quoted, and every text is written by its characters' codes
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
-
 from lean_ops.curate import sql
-from lean_ops.curate.casts import cast_text, not_blank
-from lean_ops.curate.protect import protected
-from lean_ops.curate.rules import rules_of, text_of
-from lean_ops.curate.source import source_columns
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, FIRST_SEEN, LAST_UPDATED, SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
-
-    from pyiceberg.schema import Schema as TableSchema
-    from pyspark.sql import DataFrame
 
     from lean_ops.curate.protect import PiiKey
     from lean_ops.model.batch import Batch
     from lean_ops.model.schema import Schema
 
 KEY: Final = "idempotency_key"
-REFUSED: Final = "refused row"  # like the texts: a space keeps it apart from every column's name
-_PLACE: Final = "place among versions"
+# Columns of our own have a space in their names, which keeps them apart from every name that a schema can give.
+_JUDGED: Final = "`judged row`"
+_REFUSED: Final = f"{_JUDGED}.`refused row`"
+_PLACE: Final = "`place among versions`"
+_HASH: Final = f"xxhash64({KEY})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,79 +35,38 @@ class Judgement:
     key: PiiKey | None
     now: datetime
 
-
-def judged(standardized: DataFrame, table: TableSchema, judgement: Judgement) -> DataFrame:
-    """Envelope, typed payload columns, and what `errors` must get of a row that breaks a rule (NULL of a good one)."""
-    columns = judgement.schema.payload_columns
-    texts = (
-        _named(_text(judgement.schema, name, source), text_of(name))
-        for name, source in source_columns(judgement.schema, table).items()
-    )
-    typed = (
-        _named(cast_text(sql.name(text_of(name)), column.type, column.time_format), name)
-        for name, column in columns.items()
-    )
-    found = standardized.selectExpr(*ENVELOPE_NAMES, *texts).selectExpr("*", *typed)
-    return found.selectExpr(*ENVELOPE_NAMES, *map(sql.name, columns), _named(_refused(judgement), REFUSED))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of Curated that a batch writes."""
+        return (*ENVELOPE_NAMES, *self.schema.payload_columns, *_audit(self))
 
 
-def _named(expression: str, name: str) -> str:
-    return f"{expression} AS {sql.name(name)}"
+def _audit(judgement: Judgement) -> dict[str, str]:
+    now, batch = sql.moment(judgement.now), judgement.batch
+    return {
+        FIRST_SEEN: now,
+        LAST_UPDATED: now,
+        SCHEMA_VERSION: sql.text(batch.schema_version),
+        BATCH_ID: sql.text(batch.batch_id),
+    }
 
 
-def _text(schema: Schema, name: str, source: str) -> str:
-    """A column's text: blank is nothing, and in place of nothing stands the default."""
-    text, default = not_blank(source), schema.payload_columns[name].default
-    return text if default is None else f"coalesce({text}, {sql.text(default)})"
+def judged(standardized: str, judge: str, sources: Iterable[str]) -> str:
+    """Envelope, and what the judge makes of each row: the payload of a good one, the error row of a refused one."""
+    arguments = ", ".join((*ENVELOPE_NAMES, *sources))
+    return f"SELECT {', '.join(ENVELOPE_NAMES)}, {judge}({arguments}) AS {_JUDGED} FROM {standardized}"
 
 
-def _refused(judgement: Judgement) -> str:
-    """The row of `errors` for a row that breaks a rule; for a good one, and most are, nothing but NULL is made."""
-    rules = rules_of(judgement.schema)
-    reasons = f"filter(array({', '.join(rule.reason for rule in rules)}), r -> r IS NOT NULL)"
-    error = sql.let("found", reasons, lambda found: _error_row(judgement, found))
-    return sql.when(sql.either(rule.broken for rule in rules), error)
-
-
-def _error_row(judgement: Judgement, reasons: str) -> str:
-    """A refused row as it leaves the job: all its reasons, and the declared columns as far as they may be shown."""
-    return sql.struct(
-        message_id="message_id",
-        idempotency_key=KEY,
-        topic_name="topic_name",
-        ingestion_ts="ingestion_ts",
-        publish_time="unix_micros(publish_time)",
-        raw_record=_record(judgement),
-        error_type=f"array_min({reasons}).error_type",
-        error_fields=f"array_distinct({reasons}.field)",
-        error_message=f"array_join({reasons}.message, '; ')",
-        schema_version=sql.text(judgement.batch.schema_version),
-    )
-
-
-def _record(judgement: Judgement) -> str:
-    """The declared columns' texts as a JSON object; personal data as it would have been written."""
-    texts = {name: _written(judgement, name, sql.name(text_of(name))) for name in judgement.schema.payload_columns}
-    return f"to_json({sql.struct(**texts)}, map('ignoreNullFields', 'false'))"
-
-
-def curated_rows(rows: DataFrame, judgement: Judgement) -> DataFrame:
+def good_rows(judged: str, judgement: Judgement) -> str:
     """The rows that keep every rule, as the Curated table has them."""
-    schema, batch = judgement.schema, judgement.batch
-    payload = (
-        _named(f"CAST({_written(judgement, name, sql.name(name))} AS {sql.spark_type(column.type)})", name)
-        for name, column in schema.payload_columns.items()
-    )
-    now = f"timestamp_micros({sql.microseconds(judgement.now)}L)"
-    audit = {FIRST_SEEN: now, LAST_UPDATED: now}
-    audit |= {SCHEMA_VERSION: sql.text(batch.schema_version), BATCH_ID: sql.text(batch.batch_id)}
-    return rows.where(f"{sql.name(REFUSED)} IS NULL").selectExpr(
-        *ENVELOPE_NAMES, *payload, *(_named(expression, name) for name, expression in audit.items())
-    )
+    payload = (f"{_JUDGED}.{sql.name(name)}" for name in judgement.schema.payload_columns)
+    audit = (f"{value} AS {name}" for name, value in _audit(judgement).items())
+    return f"SELECT {', '.join((*ENVELOPE_NAMES, *payload, *audit))} FROM ({judged}) WHERE {_REFUSED} IS NULL"
 
 
-def _written(judgement: Judgement, name: str, value: str) -> str:
-    return protected(value, judgement.schema.payload_columns[name].pii, judgement.key)
+def refused_rows(judged: str) -> str:
+    """What `errors` gets of the rows that break a rule."""
+    return f"SELECT {_REFUSED}.* FROM ({judged}) WHERE {_REFUSED} IS NOT NULL"
 
 
 def version_order(schema: Schema, row: str) -> str:
@@ -123,8 +78,32 @@ def version_order(schema: Schema, row: str) -> str:
     return f"struct(coalesce({version}{row}.publish_time), {row}.publish_time, {row}.ingestion_ts, {row}.message_id)"
 
 
-def newest_versions(rows: DataFrame, schema: Schema) -> DataFrame:
+def newest_versions(rows: str, judgement: Judgement, newest: str) -> str:
     """One row per key, the newest: MERGE does not notice two new rows of one key by itself."""
-    newest_first = Window.partitionBy(KEY).orderBy(F.expr(version_order(schema, "r")).desc())
-    numbered = rows.alias("r").select("r.*", F.row_number().over(newest_first).alias(_PLACE))
-    return numbered.where(F.col(f"`{_PLACE}`") == 1).drop(_PLACE)
+    place = f"row_number() OVER (PARTITION BY r.{KEY} ORDER BY {version_order(judgement.schema, 'r')} DESC)"
+    return f"{_selected(judgement)} FROM (SELECT r.*, {place} AS {_PLACE} FROM ({rows}) r) WHERE {newest}({_PLACE})"
+
+
+def only_versions(rows: str, judgement: Judgement, newest: str) -> str:
+    """Rows whose key no other row has: all of them are the newest of theirs."""
+    return f"{_selected(judgement)} FROM ({rows}) WHERE {newest}(1)"
+
+
+def _selected(judgement: Judgement) -> str:
+    return f"SELECT {', '.join(map(sql.name, judgement.columns))}"
+
+
+def repeated_keys(standardized: str, most: int) -> str:
+    """Hashes of the keys that several rows have, refused ones among them; at most one more than `most`."""
+    keys = f"SELECT {_HASH} AS hash FROM {standardized} WHERE {KEY} IS NOT NULL"
+    return f"SELECT hash FROM ({keys}) GROUP BY hash HAVING count(*) > 1 LIMIT {most + 1}"
+
+
+def with_keys(standardized: str, hashes: str) -> str:
+    """The rows whose key's hash is in a view."""
+    return f"(SELECT /*+ BROADCAST(h) */ s.* FROM {standardized} s LEFT SEMI JOIN {hashes} h ON {_HASH} = h.hash)"
+
+
+def without_keys(standardized: str, hashes: str) -> str:
+    """The rows whose key's hash is not in a view."""
+    return f"(SELECT /*+ BROADCAST(h) */ s.* FROM {standardized} s LEFT ANTI JOIN {hashes} h ON {_HASH} = h.hash)"

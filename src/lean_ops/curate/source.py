@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.curate import sql
-from lean_ops.lake.ranges import files_of_range, read_range
+from lean_ops.lake.ranges import read_range
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.model.tables import ENVELOPE_NAMES, EXTRA
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.snapshots import History
     from lean_ops.model.batch import Batch
     from lean_ops.model.schema import PayloadColumn, Schema
 
@@ -26,16 +28,35 @@ _TAKEN_BY_ENVELOPE: Final = {
 }
 
 
-def read_standardized(spark: SparkSession, lake: Lake, batch: Batch) -> DataFrame:
-    """The Standardized rows of a batch."""
-    return read_range(spark, lake, batch, sum(file.file_size_in_bytes for file in files_of_range(lake, batch)))
+@dataclass(frozen=True, slots=True)
+class Standardized:
+    """A topic's Standardized table as a batch finds it."""
 
+    lake: Lake
+    schema: TableSchema
+    history: History
 
-def source_columns(schema: Schema, standardized: TableSchema) -> dict[str, str]:
-    """Each payload column's text as SQL, found by the JSON pointer that Standardized columns have as their doc."""
-    names = {field.name for field in standardized.fields}
-    by_pointer = {field.doc: field.name for field in standardized.fields if field.doc and field.doc.startswith("/")}
-    return {name: _source(name, column, names, by_pointer) for name, column in schema.payload_columns.items()}
+    def records_of(self, batch: Batch) -> int:
+        """How many rows a batch brings."""
+        return self.history.records_between(batch.from_snapshot, batch.to_snapshot)
+
+    def rows_of(self, batch: Batch, spark: SparkSession) -> DataFrame:
+        """The rows of a batch."""
+        return read_range(spark, self.lake, batch, self._size_of(batch))
+
+    def _size_of(self, batch: Batch) -> int:
+        """About how many bytes the files of a batch have, by the snapshots' own summaries."""
+        if batch.from_snapshot is None:
+            return self.history.snapshots[batch.to_snapshot].count("total-files-size")
+        added = self.history.between(batch.from_snapshot, batch.to_snapshot)
+        return sum(snapshot.count("added-files-size") for snapshot in added)
+
+    def texts_of(self, schema: Schema) -> dict[str, str]:
+        """Each payload column's text as SQL, found by the JSON pointer that Standardized columns have as their doc."""
+        fields = self.schema.fields
+        names = {field.name for field in fields}
+        by_pointer = {field.doc: field.name for field in fields if field.doc and field.doc.startswith("/")}
+        return {name: _source(name, column, names, by_pointer) for name, column in schema.payload_columns.items()}
 
 
 def _source(name: str, column: PayloadColumn, names: set[str], by_pointer: dict[str, str]) -> str:
