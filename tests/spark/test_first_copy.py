@@ -1,22 +1,25 @@
-"""Both ways of finding first copies, the one that moves rows and the one that moves ids, choose the same rows."""
+"""Both ways of finding first copies, by reading ids on the driver and by moving ids in Spark, choose the same rows."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.spark.driver import TopicDriver
 from tests.spark.test_any_batches import any_batches
 
 from lean_ops.lake.snapshots import history_of
 from lean_ops.model.batch import Batch, Zone
-from lean_ops.standardize.first_copy import first_copies, may_be_copies
+from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
+from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
 from lean_ops.standardize.source import range_files, read_raw
 
 pytestmark = pytest.mark.spark
 
 
-def test_moving_rows_and_moving_ids_find_the_same_first_copies(topic: TopicDriver) -> None:
+def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDriver, tmp_path: Path) -> None:
     rows = [row for seed in range(4) for batch in any_batches(seed) for row in batch]
     topic.put(*rows[: len(rows) // 2])
     topic.put(*rows[len(rows) // 2 :])
@@ -24,20 +27,28 @@ def test_moving_rows_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     head = history_of(lake.load(lake.names.raw(topic.name))).head
     assert head is not None
     batch = Batch(topic.name, Zone.STANDARDIZED, None, head, "1.0.0")
-    raw = read_raw(spark, lake, batch, range_files(lake, batch))
-    earlier = raw.select("message_id", "publish_time").where("message_id < 'm15'")
+    files = range_files(lake, batch)
+    raw = read_raw(spark, lake, batch, files)
+    earlier = raw.select(*MESSAGE).where("message_id < 'm15'")
+    seen = str(tmp_path / "seen.parquet")
+    pq.write_table(earlier.toArrow(), seen)
 
-    def chosen(small: bool, seen: Any) -> list[tuple[Any, ...]]:
-        return sorted((tuple(row) for row in first_copies(raw, seen, small).collect()), key=repr)
+    def by_moving_ids(seen: Any) -> list[tuple[Any, ...]]:
+        return sorted((tuple(row) for row in first_copies(raw, seen).collect()), key=repr)
+
+    def by_reading_ids(*seen: EarlierFiles) -> list[tuple[Any, ...]]:
+        left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, seen)
+        assert left_out is not None
+        return sorted((tuple(row) for row in all_but(raw, left_out).collect()), key=repr)
 
     others = earlier.selectExpr("concat('x', message_id) AS message_id", "publish_time")
     for records in (len(rows), 10**9):
         likely = may_be_copies(earlier.unionAll(others), raw, records).distinct()
         assert sorted(map(tuple, likely.collect())) == sorted(map(tuple, earlier.distinct().collect()))
 
-    without, with_earlier = chosen(True, None), chosen(True, earlier)
-    assert chosen(False, None) == without
-    assert chosen(False, earlier) == with_earlier
+    without, with_earlier = by_moving_ids(None), by_moving_ids(earlier)
+    assert by_reading_ids() == without
+    assert by_reading_ids(EarlierFiles([seen])) == with_earlier
     messages = {(row["message_id"], row["publish_time"]) for row in rows}
     assert len(without) == len(messages)
     assert len(with_earlier) == sum(message_id >= "m15" for message_id, _ in messages)

@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 from lean_ops.model.tables import RAW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
 MESSAGE: Final = ("message_id", "publish_time")
@@ -20,7 +22,10 @@ _HANDED_OUT: Final = 4_000_000
 _ROW: Final = tuple(column.name for column in RAW.columns)
 # What makes one copy the first: the lowest of these; the rest of the row only makes the choice repeatable.
 _ORDER: Final = ("ingestion_ts", "json_payload")
-_COPY: Final = ", ".join((*_ORDER, *(name for name in _ROW if name not in {*_ORDER, *MESSAGE})))
+COPY_ORDER: Final = (*_ORDER, *(name for name in _ROW if name not in {*_ORDER, *MESSAGE}))
+_COPY: Final = ", ".join(COPY_ORDER)
+
+Address = tuple[str, int]
 
 
 def with_row_address(raw: DataFrame) -> DataFrame:
@@ -28,19 +33,25 @@ def with_row_address(raw: DataFrame) -> DataFrame:
     return raw.selectExpr("*", f"_file AS {_FILE}", f"_pos AS {_POSITION}")
 
 
-def first_copies(
-    raw: DataFrame, earlier: DataFrame | None, small: bool, observed: DataFrame | None = None
-) -> DataFrame:
+def first_copies(raw: DataFrame, earlier: DataFrame | None, observed: DataFrame | None = None) -> DataFrame:
     """The first copy of each message that no earlier batch has seen, as RAW rows.
 
     `raw` has row addresses; `earlier` holds the ids (MESSAGE) of messages that already have a fate. Inside the
-    batch the lowest (ingestion_ts, payload text) is first. What is `small` is read by one task in one job; of the
-    rest only ids travel, and the payloads of the few messages that have several copies. `observed` is `raw` as it is
-    to be read where each row passes exactly once.
+    batch the lowest (ingestion_ts, payload text) is first. Only ids travel, and the payloads of the few messages that
+    have several copies. `observed` is `raw` as it is to be read where each row passes exactly once.
     """
     rows = raw if observed is None else observed
-    kept = _in_one_task(rows, earlier) if small else _by_moving_ids(raw, earlier, rows)
-    return kept.select(*_ROW)
+    return _by_moving_ids(raw, earlier, rows).select(*_ROW)
+
+
+def all_but(rows: DataFrame, left_out: Iterable[Address]) -> DataFrame:
+    """RAW rows without those at the given addresses."""
+    positions: dict[str, list[int]] = {}
+    for file, position in left_out:
+        positions.setdefault(file, []).append(position)
+    for file, each in positions.items():
+        rows = rows.where(~((F.col(_FILE) == file) & F.col(_POSITION).isin(each)))
+    return rows.select(*_ROW)
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:
@@ -52,16 +63,6 @@ def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFram
 
 def _hash() -> str:
     return f"xxhash64({', '.join(MESSAGE)})"
-
-
-def _in_one_task(raw: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """The least row of each message that is in the batch alone; nothing is shuffled or broadcast."""
-    copies = raw.selectExpr(*MESSAGE, f"struct({_COPY}) AS _copy")
-    if earlier is not None:
-        copies = copies.unionByName(earlier, allowMissingColumns=True)
-    found = copies.coalesce(1).groupBy(*MESSAGE)
-    least = found.agg(F.expr("min(_copy) AS _first"), F.expr("count(*) - count(_copy) AS _earlier"))
-    return least.where("_earlier = 0").selectExpr(*MESSAGE, "_first.*")
 
 
 def _by_moving_ids(raw: DataFrame, earlier: DataFrame | None, rows: DataFrame) -> DataFrame:

@@ -92,7 +92,7 @@ class StandardizeHop:
         left_out = self._errors_of(batch) if resumed else 0
         frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
         columns = self._columns(batch)
-        is_first_look = not columns.by_pointer and not frames.small
+        is_first_look = not columns.by_pointer and frames.left_out is None
         observed = look_at_rows(frames) if is_first_look else write_rows(frames, stage, columns)
         on_step("rows looked at" if is_first_look else "rows staged")
         errors = left_out

@@ -11,16 +11,19 @@ from pyspark.sql import functions as F
 
 from lean_ops.lake.ranges import files_of_range, iceberg_reader, read_range, spark_name
 from lean_ops.standardize.first_copy import MESSAGE, with_row_address
+from lean_ops.standardize.repeats import EarlierFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.shared import SharedTables
     from lean_ops.model.batch import Batch
-    from lean_ops.model.tables import TableName
+    from lean_ops.model.tables import Names
 
 _MAX_DAY_RANGES: Final = 32
 _MAX_OPEN_DAYS: Final = 100
@@ -33,6 +36,7 @@ class RangeFiles:
 
     days: tuple[int, ...]
     size: int
+    paths: tuple[str, ...]
 
     @property
     def few_days(self) -> bool:
@@ -59,9 +63,8 @@ def _midnight(day: int) -> datetime:
 def range_files(lake: Lake, batch: Batch) -> RangeFiles:
     """The files of a batch's RAW range; only metadata is read."""
     files = files_of_range(lake, batch)
-    return RangeFiles(
-        tuple(sorted({file.partition[0] for file in files})), sum(file.file_size_in_bytes for file in files)
-    )
+    days = tuple(sorted({file.partition[0] for file in files}))
+    return RangeFiles(days, sum(file.file_size_in_bytes for file in files), tuple(file.file_path for file in files))
 
 
 def read_raw(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> DataFrame:
@@ -81,53 +84,63 @@ def _literal(time: datetime) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Messages of the batch's days that already have a fate, and about how many rows that is to read."""
+    """Where messages of the batch's days may be that already have a fate, by metadata; about how many rows that is.
 
-    ids: DataFrame | None
+    A copy carries the same publish_time, so only the batch's own days are looked at. `with_own` says that messages
+    which this very batch has refused count, too.
+    """
+
+    batch: Batch
+    days: list[tuple[datetime, datetime]]
+    with_own: bool
+    standardized: tuple[str, ...]
+    refused: tuple[str, ...]
     rows: int
 
+    def files(self) -> list[EarlierFiles]:
+        """The files with their ids."""
+        other_batches = None if self.with_own else self.batch.batch_id
+        return [EarlierFiles(self.standardized), EarlierFiles(self.refused, other_batches)]
 
-def earlier_messages(
-    spark: SparkSession, lake: Lake, shared: SharedTables, batch: Batch, files: RangeFiles, *, with_own: bool
-) -> Earlier:
-    """Ids of messages that are standardized or refused already, `with_own` also those that this batch has refused.
-
-    A copy carries the same publish_time, so only the batch's own days are looked at.
-    """
-    days = within("publish_time", files.publish_times())
-    standardized, parse_errors = lake.names.standardized(batch.topic), lake.names.parse_errors
-    rows_there, rows_refused = _rows_near(lake, standardized, files), _refused_near(shared, parse_errors, batch, files)
-    found: list[DataFrame] = []
-    if rows_there:
-        found.append(iceberg_reader(spark).load(spark_name(standardized)).where(days).select(*MESSAGE))
-    if rows_refused:
-        refused = iceberg_reader(spark).load(spark_name(parse_errors)).where(F.col("topic_name") == batch.topic)
-        refused = refused if with_own else refused.where(F.col("batch_id") != batch.batch_id)
-        found.append(refused.where(days).select(*MESSAGE))
-    ids = reduce(lambda left, right: left.unionAll(right), found) if found else None
-    return Earlier(ids, rows_there + rows_refused)
+    def messages(self, spark: SparkSession, names: Names) -> DataFrame | None:
+        """Their ids (MESSAGE) as a frame; None if there are none, so that no join is planned for nothing."""
+        days, batch = within("publish_time", self.days), self.batch
+        found: list[DataFrame] = []
+        if self.standardized:
+            standardized = iceberg_reader(spark).load(spark_name(names.standardized(batch.topic)))
+            found.append(standardized.where(days).select(*MESSAGE))
+        if self.refused:
+            refused = iceberg_reader(spark).load(spark_name(names.parse_errors))
+            refused = refused.where(F.col("topic_name") == batch.topic).where(days)
+            refused = refused if self.with_own else refused.where(F.col("batch_id") != batch.batch_id)
+            found.append(refused.select(*MESSAGE))
+        return reduce(lambda left, right: left.unionAll(right), found) if found else None
 
 
-def _rows_near(lake: Lake, name: TableName, files: RangeFiles) -> int:
-    """Rows of the files that may hold messages of the batch's days, by metadata: no join is planned for nothing."""
+def earlier_messages(lake: Lake, shared: SharedTables, batch: Batch, files: RangeFiles, *, with_own: bool) -> Earlier:
+    """Where messages are that are standardized or refused already; only metadata is read."""
+    days = files.publish_times()
+    start, end = days[0][0], days[-1][1]
+    there = _files_between(lake.load(lake.names.standardized(batch.topic)), start, end)
+    micros = [round(time.timestamp()) * 1_000_000 for time in (start, end)]
+    refused = [file for file in shared.files_of_topic(lake.names.parse_errors, batch.topic) if file.may_hold(*micros)]
+    return Earlier(
+        batch,
+        days,
+        with_own,
+        tuple(file.file_path for file in there),
+        tuple(file.path for file in refused),
+        sum(file.record_count for file in there) + sum(file.rows for file in refused),
+    )
+
+
+def _files_between(table: Table, start: datetime, end: datetime) -> list[DataFile]:
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
-    start, end = _span(files)
     publish_time = Reference("publish_time")
     row_filter = And(
         GreaterThanOrEqual(term=publish_time, value=literal(start.isoformat())),
         LessThan(term=publish_time, value=literal(end.isoformat())),
     )
-    return sum(task.file.record_count for task in lake.load(name).scan(row_filter=row_filter).plan_files())
-
-
-def _refused_near(shared: SharedTables, name: TableName, batch: Batch, files: RangeFiles) -> int:
-    """The same for the topic's refused messages."""
-    start, end = (round(time.timestamp()) * 1_000_000 for time in _span(files))
-    return sum(file.rows for file in shared.files_of_topic(name, batch.topic) if file.may_hold(start, end))
-
-
-def _span(files: RangeFiles) -> tuple[datetime, datetime]:
-    intervals = files.publish_times()
-    return intervals[0][0], intervals[-1][1]
+    return [task.file for task in table.scan(row_filter=row_filter).plan_files()]

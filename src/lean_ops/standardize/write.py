@@ -9,10 +9,12 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from lean_ops.lake.error_rows import completed
+from lean_ops.lake.ranges import source_table
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, first_copies, may_be_copies
+from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
 from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten
+from lean_ops.standardize.repeats import rows_to_leave_out
 from lean_ops.standardize.source import (
     RangeFiles,
     earlier_messages,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.shared import SharedTables
     from lean_ops.model.batch import Batch
     from lean_ops.standardize.columns import PayloadColumns
+    from lean_ops.standardize.first_copy import Address
 
 _ERROR_TYPE: Final = f"{FLAT}.`{ERROR_TYPE}`"
 _ERROR_SLICE_BYTES: Final = 64 * 1024 * 1024
@@ -61,17 +64,22 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class BatchFrames:
-    """A batch's rows as Spark will read them; nothing has run yet."""
+    """A batch's rows as Spark will read them; nothing has run yet.
+
+    Of a small batch the rows to leave out are known; of another one Spark finds out, by the ids of `earlier`.
+    """
 
     batch: Batch
     files: RangeFiles
     raw: DataFrame
     earlier: DataFrame | None
-    small: bool
+    left_out: tuple[Address, ...] | None
 
     def first_copies(self, observed: DataFrame | None = None) -> DataFrame:
         """New messages that still need a look; `observed` is `raw` with an observation, where one is wanted."""
-        return first_copies(self.raw, self.earlier, self.small, observed)
+        if self.left_out is not None:
+            return all_but(self.raw if observed is None else observed, self.left_out)
+        return first_copies(self.raw, self.earlier, observed)
 
 
 def batch_frames(
@@ -80,12 +88,16 @@ def batch_frames(
     """The frames of a batch; `settled` says that parse_errors already holds this batch's refused messages."""
     files = range_files(lake, batch)
     raw = read_raw(spark, lake, batch, files)
-    earlier = earlier_messages(spark, lake, shared, batch, files, with_own=settled)
-    small = records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES
-    ids = earlier.ids
+    earlier = earlier_messages(lake, shared, batch, files, with_own=settled)
+    left_out = None
+    if records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES:
+        left_out = rows_to_leave_out(lake.load(source_table(lake, batch)).io, files.paths, earlier.files())
+    if left_out is not None:
+        return BatchFrames(batch, files, raw, None, left_out)
+    ids = earlier.messages(spark, lake.names)
     if ids is not None and earlier.rows > _MANY_EARLIER:
         ids = may_be_copies(ids, raw, records)
-    return BatchFrames(batch, files, raw, ids, small)
+    return BatchFrames(batch, files, raw, ids, None)
 
 
 class _Job:

@@ -1,0 +1,89 @@
+"""Which rows of a small batch are no first copies, told by reading ids from the few files that can hold them.
+
+For a few hundred rows, two more tables and a shuffle in Spark's plan cost more than all else that is done for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lean_ops.standardize.first_copy import COPY_ORDER, MESSAGE, Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyiceberg.io import FileIO
+
+_MOST_LEFT_OUT: Final = 2_000
+
+Message = tuple[str, int]
+
+
+class EarlierFiles(NamedTuple):
+    """Files with messages that have a fate; those of one batch do not count, if it is named."""
+
+    paths: Sequence[str]
+    without_batch: str | None = None
+
+
+def rows_to_leave_out(io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierFiles]) -> tuple[Address, ...] | None:
+    """The addresses of all rows but the first copies of new messages; None if they are many.
+
+    Inside the batch the lowest copy is first, in the order that Spark would compare them in.
+    """
+    messages = {address: message for path in raw for address, message in _messages(io, path)}
+    seen = set(messages.values()) & {message for files in earlier for message in _seen(io, files)}
+    known = [address for address, message in messages.items() if message in seen]
+    repeated = {message for message, copies in Counter(messages.values()).items() if copies > 1} - seen
+    copies = {address: message for address, message in messages.items() if message in repeated}
+    left_out = (*known, *_later_copies(io, copies))
+    return left_out if len(left_out) <= _MOST_LEFT_OUT else None
+
+
+def _messages(io: FileIO, path: str) -> Iterator[tuple[Address, Message]]:
+    rows = zip(*_columns(io, path, MESSAGE), strict=True)
+    return (((path, position), message) for position, message in enumerate(rows))
+
+
+def _seen(io: FileIO, files: EarlierFiles) -> Iterator[Message]:
+    for path in files.paths:
+        if files.without_batch is None:
+            yield from zip(*_columns(io, path, MESSAGE), strict=True)
+        else:
+            rows = zip(*_columns(io, path, (*MESSAGE, "batch_id")), strict=True)
+            yield from ((message_id, time) for message_id, time, batch in rows if batch != files.without_batch)
+
+
+def _later_copies(io: FileIO, copies: dict[Address, Message]) -> list[Address]:
+    """All of these rows but the lowest of each message."""
+    whole = {
+        (path, position): row
+        for path in {path for path, _ in copies}
+        for position, row in enumerate(zip(*_columns(io, path, COPY_ORDER), strict=True))
+        if (path, position) in copies
+    }
+    first: dict[Message, Address] = {}
+    for address, message in copies.items():
+        lowest = first.setdefault(message, address)
+        if _rank(whole[address], address) < _rank(whole[lowest], lowest):
+            first[message] = address
+    return [address for address, message in copies.items() if first[message] != address]
+
+
+def _rank(row: tuple[Any, ...], address: Address) -> tuple[Any, ...]:
+    """NULL is lower than any value."""
+    return (*((value is not None, value) for value in row), address)
+
+
+def _columns(io: FileIO, path: str, names: Sequence[str]) -> list[list[Any]]:
+    """Columns of a file as plain values, times as microseconds."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with io.new_input(path).open() as file:
+        table = pq.read_table(file, columns=list(names), use_threads=False)
+    columns = (table.column(name) for name in names)
+    return [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist() for column in columns
+    ]
