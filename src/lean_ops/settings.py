@@ -34,7 +34,7 @@ class Settings(BaseModel):
     flush_seconds: float = Field(300, gt=0, description="ingestion commits at the latest after this time")
 
     column_limit: int = Field(1000, ge=1, le=5000, description="payload columns of a topic; later leaves go to _extra")
-    curated_buckets: int = Field(0, ge=0, le=4096, description="buckets by key of new Curated tables; 0: no partitions")
+    curated_buckets: int = Field(0, ge=0, le=4096, description="buckets by key of Curated tables; 0: by their rows")
     lease_seconds: int = Field(300, ge=5, description="a topic's lease; renewed while its runner works")
     failures_before_pause: int = Field(3, ge=1, description="failed batches in a row until a topic is paused")
     workers: int = Field(4, ge=1, le=64, description="topics processed at the same time")

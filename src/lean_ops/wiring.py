@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.shared import SharedTables
+from lean_ops.model.curated_layout import CURATED_RULE
 from lean_ops.state.presence import Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
@@ -24,14 +25,17 @@ if TYPE_CHECKING:
     from lean_ops.ingest.intake import Intake, LandedFlush
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
+    from lean_ops.lake.layout import LayoutMove
     from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.snapshots import History
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.ledger.books import Books
     from lean_ops.ledger.reconcile import Reconciler
+    from lean_ops.model.curated_layout import LayoutRule
     from lean_ops.model.schema import Schema
     from lean_ops.operate.batch import BatchRunner, Hop, Listener
     from lean_ops.operate.plan import Planner
+    from lean_ops.operate.relayout import Relayout
     from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
 
@@ -161,6 +165,32 @@ class Services:
         }
         return BatchRunner(self.lake, self.books, self.state, hops, self.clock, on_step or no_step)
 
+    def relayout(
+        self,
+        on_step: Listener | None = None,
+        schema_of: Callable[[str, str], Schema] | None = None,
+        rule: LayoutRule = CURATED_RULE,
+    ) -> Relayout:
+        """What moves Curated tables that outgrew their layout."""
+        from lean_ops.operate.batch import no_step
+        from lean_ops.operate.relayout import Relayout
+
+        def write_anew(move: LayoutMove, rows: int, properties: Mapping[str, str]) -> None:
+            from lean_ops.curate.move import write_anew
+
+            write_anew(self.sessions.mine(), move, rows, properties)
+
+        return Relayout(
+            self.lake,
+            self.books,
+            self.state,
+            schema_of or self.gate.schema_of_version,
+            write_anew,
+            None if self.settings.curated_buckets else rule,
+            self.clock,
+            on_step or no_step,
+        )
+
     def _curate_hop(self, schema_of: Callable[[str, str], Schema]) -> CurateHop:
         from lean_ops.curate.hop import CurateHop
         from lean_ops.curate.protect import PiiKey
@@ -243,6 +273,7 @@ class Services:
             self.sessions.cancel_all,
             self.clock,
             self.sessions.failure,
+            self.relayout(on_step).look_after,
         )
         return Run(parts, settings.workers, settings.failures_before_pause)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.curate.judge import Tally
-from lean_ops.curate.merge import CuratedBatch, Observed
+from lean_ops.curate.merge import CuratedBatch, Observed, can_pass_over
 from lean_ops.curate.rows import Judgement
 from lean_ops.curate.source import Standardized
 from lean_ops.lake.altered import refuse_altered
@@ -88,7 +88,8 @@ class CurateHop:
         is_append = not records_in or _has_no_rows(before, stage.base)
         if records_in:
             job = self._job(source, judgement, records_in + before.live_rows)
-            observed = job.append(stage, records_in) if is_append else job.merge(stage)
+            passes_over = can_pass_over(records_in, before.live_rows)
+            observed = job.append(stage, records_in) if is_append else job.merge(stage, passes_over)
             on_step("rows merged")
             errors = self._write_errors(job, batch, observed, resumed, on_step)
         else:

@@ -48,6 +48,22 @@ def new_judge(spark: SparkSession, schema: Schema, key: PiiKey | None, tally: Ta
     return java_class(spark, "judge.Judge")(plan_of(schema), inner, outer, counter)
 
 
+def new_key_hashes(spark: SparkSession) -> Any:
+    """What gathers the hashes of the keys that a job sees."""
+    return _registered(spark, java_class(spark, "judge.KeyHashes")())
+
+
+def _registered(spark: SparkSession, accumulator: Any) -> Any:
+    """An accumulator to which tasks can add."""
+    _scala_context(spark).register(accumulator)
+    return accumulator
+
+
+def _scala_context(spark: SparkSession) -> Any:
+    context: Any = spark.sparkContext._jsc  # noqa: SLF001  pyspark itself counts Python objects only
+    return context.sc()
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """What a job has judged; true only once the job has returned."""
@@ -58,10 +74,8 @@ class Tally:
     @classmethod
     def of(cls, spark: SparkSession) -> Tally:
         """A tally of nothing yet."""
-        context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001  pyspark counts Python objects only
-        counter: Any = java_class(spark, "judge.Tally")()
-        context.register(counter)
-        return cls(counter, context.longAccumulator())
+        counter = _registered(spark, java_class(spark, "judge.Tally")())
+        return cls(counter, _scala_context(spark).longAccumulator())
 
     def newest(self, spark: SparkSession) -> Any:
         """The function that tells the newest versions of keys by their place, and counts them."""

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.curate.judge import new_judge
+from lean_ops.curate.judge import new_judge, new_key_hashes
 from lean_ops.curate.rows import (
     KEY,
+    all_keys_seen,
     good_rows,
     judged,
     newest_versions,
     only_versions,
     refused_rows,
-    repeated_keys,
     version_order,
-    with_keys,
-    without_keys,
+    with_key,
+    without_key,
 )
 from lean_ops.lake.error_rows import completed
-from lean_ops.lake.kernel import named
+from lean_ops.lake.kernel import java_class, named
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import CURATED_ERRORS, FIRST_SEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lean_ops.curate.judge import Tally
     from lean_ops.curate.rows import Judgement
@@ -37,9 +36,14 @@ if TYPE_CHECKING:
 
 _SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ERROR_SLICE_BYTES: Final = 32 * 1024 * 1024
-# Up to here the rows of a batch are sorted by key in one go; of more rows only those are whose key comes again.
-_SMALL_BATCH: Final = 100_000
+# Few rows are sorted by key in one go. Of more rows only those are whose key comes again, which is known by a hash of
+# each key, eight bytes in the driver; there is an end to that, too.
+_FEW_ROWS: Final = 100_000
+_MOST_HASHES: Final = 10_000_000
 _MOST_REPEATED_KEYS: Final = 100_000
+# A merge into a table that is this large, and so many times the batch, first looks which keys the batch has.
+_MANY_ROWS: Final = 200_000
+_ROWS_PER_RECORD: Final = 10
 # A table in buckets of the key is joined bucket by bucket: only the batch is moved, however large the table is.
 _JOIN_BY_BUCKET: Final = {
     "spark.sql.sources.v2.bucketing.enabled": "true",
@@ -81,34 +85,50 @@ class CuratedBatch:
         self._judgement = judgement
         self._tally = tally
 
-    def merge(self, stage: Stage) -> Observed:
-        """Merge the good rows into the branch."""
-        with self._standardized() as view, self._functions() as functions:
+    def merge(self, stage: Stage, passes_over: bool) -> Observed:
+        """Merge the good rows into the branch; rows there that they can't concern may be passed over by their keys."""
+        with self._standardized() as view, self._functions() as functions, self._near(view, passes_over) as near:
             rows = self._newest(view, functions)
-            self._execute(_merge(stage, rows, self._judgement), {**_JOIN_BY_BUCKET, **self._in_one_task()})
+            self._execute(_merge(stage, rows, self._judgement, near), {**_JOIN_BY_BUCKET, **self._in_one_task()})
         return self._observed()
+
+    @contextmanager
+    def _near(self, view: str, passes_over: bool) -> Iterator[str]:
+        """A condition that holds for every row of the table whose key the batch has, and for hardly any other."""
+        if not passes_over:
+            yield ""
+            return
+        with named(self._spark, self._key_hashes(view).about()) as among:
+            yield f" AND {among}(t.{KEY})"
 
     def append(self, stage: Stage, records_in: int) -> Observed:
         """Append the good rows to a branch that has none yet, where there is nothing to merge with."""
         with self._standardized() as view, self._functions() as functions:
-            if records_in <= _SMALL_BATCH:
-                self._insert(stage, self._newest(view, functions))
-            else:
+            if _FEW_ROWS < records_in <= _MOST_HASHES:
                 self._insert_many(stage, view, functions)
+            else:
+                self._insert(stage, self._newest(view, functions))
         return self._observed()
 
     def _insert_many(self, stage: Stage, view: str, functions: _Functions) -> None:
         """Append without moving rows whose key comes only once; bounded if most keys come again."""
-        hashes = self._spark.sql(repeated_keys(view, _MOST_REPEATED_KEYS)).toArrow()
-        if hashes.num_rows > _MOST_REPEATED_KEYS:
+        repeated = self._key_hashes(view).repeated()
+        if repeated.size() > _MOST_REPEATED_KEYS:
             self._insert(stage, self._newest(view, functions))
-        elif not hashes.num_rows:
+        elif not repeated.size():
             self._insert(stage, self._only(view, functions))
         else:
-            with self._view("repeated", self._spark.createDataFrame(hashes)) as repeated:
-                once = self._only(without_keys(view, repeated), functions)
-                again = self._newest(with_keys(view, repeated), functions)
+            with named(self._spark, repeated) as among:
+                once = self._only(without_key(view, among), functions)
+                again = self._newest(with_key(view, among), functions)
                 self._insert(stage, f"{once} UNION ALL {again}")
+
+    def _key_hashes(self, view: str) -> Any:
+        """What knows the keys of the batch, those of refused rows among them; only keys are read for it."""
+        hashes = new_key_hashes(self._spark)
+        with named(self._spark, java_class(self._spark, "judge.SeenKeys")(hashes)) as seen:
+            self._spark.sql(all_keys_seen(view, seen)).collect()
+        return hashes
 
     def _newest(self, standardized: str, functions: _Functions) -> str:
         return newest_versions(self._good(standardized, functions), self._judgement, functions.newest)
@@ -122,14 +142,11 @@ class CuratedBatch:
     def _judged(self, standardized: str, judge: str) -> str:
         return judged(standardized, judge, self._source.texts_of(self._judgement.schema).values())
 
-    def _standardized(self) -> AbstractContextManager[str]:
-        """A view of the batch's rows."""
-        return self._view("batch", self._source.rows_of(self._judgement.batch, self._spark))
-
     @contextmanager
-    def _view(self, what: str, rows: DataFrame) -> Iterator[str]:
-        name = f"{what}_{self._judgement.batch.batch_id}"
-        rows.createOrReplaceTempView(name)
+    def _standardized(self) -> Iterator[str]:
+        """A view of the batch's rows."""
+        name = f"batch_{self._judgement.batch.batch_id}"
+        self._source.rows_of(self._judgement.batch, self._spark).createOrReplaceTempView(name)
         try:
             yield name
         finally:
@@ -207,13 +224,18 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
             spark.conf.unset(key)
 
 
-def _merge(stage: Stage, rows: str, judgement: Judgement) -> str:
+def can_pass_over(records: int, rows_there: int) -> bool:
+    """Whether a batch is so much smaller than its table that a look at its keys beforehand pays."""
+    return records <= _MOST_HASHES and rows_there >= max(_MANY_ROWS, records * _ROWS_PER_RECORD)
+
+
+def _merge(stage: Stage, rows: str, judgement: Judgement, near: str) -> str:
     """A newer version takes the place of the key's row, whose `first_seen_ts` stays; an older one changes nothing."""
     newer = f"{version_order(judgement.schema, 's')} > {version_order(judgement.schema, 't')}"
     names = [f"`{name}`" for name in judgement.columns]
     updates = ", ".join(f"t.{name} = s.{name}" for name in names if name != f"`{FIRST_SEEN}`")
     return (
-        f"MERGE INTO {stage.spark_table} AS t USING ({rows}) AS s ON t.{KEY} = s.{KEY}"  # noqa: S608  every name is quoted
+        f"MERGE INTO {stage.spark_table} AS t USING ({rows}) AS s ON t.{KEY} = s.{KEY}{near}"  # noqa: S608  every name is quoted
         f" WHEN MATCHED AND {newer} THEN UPDATE SET {updates}"
         f" WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
     )

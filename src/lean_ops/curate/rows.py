@@ -23,7 +23,6 @@ KEY: Final = "idempotency_key"
 _JUDGED: Final = "`judged row`"
 _REFUSED: Final = f"{_JUDGED}.`refused row`"
 _PLACE: Final = "`place among versions`"
-_HASH: Final = f"xxhash64({KEY})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +92,16 @@ def _selected(judgement: Judgement) -> str:
     return f"SELECT {', '.join(map(sql.name, judgement.columns))}"
 
 
-def repeated_keys(standardized: str, most: int) -> str:
-    """Hashes of the keys that several rows have, refused ones among them; at most one more than `most`."""
-    keys = f"SELECT {_HASH} AS hash FROM {standardized} WHERE {KEY} IS NOT NULL"
-    return f"SELECT hash FROM ({keys}) GROUP BY hash HAVING count(*) > 1 LIMIT {most + 1}"
+def all_keys_seen(standardized: str, seen: str) -> str:
+    """Shows every key to a function, and brings nothing back."""
+    return f"SELECT count(*) FROM {standardized} WHERE {seen}({KEY})"
 
 
-def with_keys(standardized: str, hashes: str) -> str:
-    """The rows whose key's hash is in a view."""
-    return f"(SELECT /*+ BROADCAST(h) */ s.* FROM {standardized} s LEFT SEMI JOIN {hashes} h ON {_HASH} = h.hash)"
+def with_key(standardized: str, among: str) -> str:
+    """The rows whose key is among some."""
+    return f"(SELECT * FROM {standardized} WHERE {among}({KEY}))"
 
 
-def without_keys(standardized: str, hashes: str) -> str:
-    """The rows whose key's hash is not in a view."""
-    return f"(SELECT /*+ BROADCAST(h) */ s.* FROM {standardized} s LEFT ANTI JOIN {hashes} h ON {_HASH} = h.hash)"
+def without_key(standardized: str, among: str) -> str:
+    """The other rows, those without a key among them."""
+    return f"(SELECT * FROM {standardized} WHERE NOT {among}({KEY}))"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.altered import becomes, refuse_altered
 from lean_ops.lake.catalog import iceberg_type, transform_of, with_first_snapshot
+from lean_ops.model.curated_layout import CURATED_RULE, by_key
 from lean_ops.model.errors import TerminalError
-from lean_ops.model.partitioning import PartitionField, Transform
+from lean_ops.model.partitioning import Transform
 from lean_ops.model.problem import Problem
 from lean_ops.model.tables import CURATED_AUDIT, ENVELOPE, Column, TableShape
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.model.partitioning import PartitionField
     from lean_ops.model.schema import Schema
 
 # A correction marks the old row's position as deleted and adds the new one; nothing else is rewritten (ADR 0014).
@@ -33,7 +35,10 @@ _SCHEMA_WORDS: Final = {"long": "BIGINT", "timestamptz": "TIMESTAMP"}  # the oth
 
 @dataclass(frozen=True, slots=True)
 class SchemaTables:
-    """Makes and evolves the zone tables of topics; a new Curated table has `buckets` by key (0: no partitions)."""
+    """Makes and evolves the zone tables of topics; a new Curated table has `buckets` by key.
+
+    With 0 it has no partitions at first, and gets buckets when it has grown (`operate/relayout.py`).
+    """
 
     lake: Lake
     buckets: int
@@ -77,12 +82,13 @@ def curated_shape(schema: Schema, buckets: int) -> TableShape:
 def _partitions(schema: Schema, buckets: int) -> tuple[PartitionField, ...]:
     if schema.partitioning is not None:
         return schema.partition_fields
-    return (PartitionField(Transform.BUCKET, "idempotency_key", buckets),) if buckets else ()
+    return by_key(buckets)
 
 
 def _named_as_partitions(table: Table | None, shape: TableShape) -> Iterator[Column]:
-    """New columns whose name a partition has, or had: Iceberg takes no such column."""
+    """New columns whose name a partition has, had, or gets when the table has grown: Iceberg takes no such column."""
     partitions = {partition.name for partition in shape.partitions if partition.transform is not Transform.IDENTITY}
+    partitions |= {partition.name for buckets in CURATED_RULE.steps for partition in by_key(buckets)}
     has = {field.name for field in table.schema().fields} if table else set()
     if table is not None:
         partitions |= {field.name for spec in table.specs().values() for field in spec.fields}

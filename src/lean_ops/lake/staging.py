@@ -11,7 +11,7 @@ from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY, his
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyiceberg.table import Table
     from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -48,8 +48,21 @@ def commit_properties(batch: Batch) -> dict[str, str]:
     return {BATCH_ID_PROPERTY: batch.batch_id, TO_SNAPSHOT_PROPERTY: str(batch.to_snapshot)}
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """More that a commit asks for and does."""
+
+    requirements: tuple[TableRequirement, ...] = ()
+    updates: tuple[TableUpdate, ...] = ()
+
+
 def open_stage(lake: Lake, name: TableName, batch: Batch) -> Stage:
     """A fresh branch for the batch; branches that crashed runs left behind go in the same commit."""
+    return open_branch(lake, name, batch.batch_id, lambda _: Change())
+
+
+def open_branch(lake: Lake, name: TableName, purpose: str, more: Callable[[Table], Change]) -> Stage:
+    """A fresh branch of main, made with whatever `more` has to say of the table; leftovers go in the same commit."""
     from pyiceberg.exceptions import CommitFailedException
 
     last: Exception | None = None
@@ -58,11 +71,11 @@ def open_stage(lake: Lake, name: TableName, batch: Batch) -> Stage:
         head = table.current_snapshot()
         if head is None:
             raise TransientError("the table has no snapshot to branch from", where=str(name))
-        stage = Stage(name, _BRANCH_PREFIX + batch.batch_id, head.snapshot_id)
+        stage, change = Stage(name, _BRANCH_PREFIX + purpose, head.snapshot_id), more(table)
         leftovers = [ref for ref in table.refs() if ref.startswith(_BRANCH_PREFIX) and ref != stage.branch]
-        updates = [*map(_remove_ref, leftovers), _set_ref(stage.branch, stage.base)]
+        updates = (*map(_remove_ref, leftovers), _set_ref(stage.branch, stage.base), *change.updates)
         try:
-            lake.catalog.commit_table(table, (_ref_is("main", stage.base),), tuple(updates))
+            lake.catalog.commit_table(table, (_ref_is("main", stage.base), *change.requirements), updates)
         except CommitFailedException as error:  # somebody committed between the look and the commit
             last = error
         else:
@@ -112,8 +125,8 @@ def staged_snapshots(lake: Lake, stage: Stage) -> tuple[Snapshot, ...]:
     return tuple(takewhile(lambda snapshot: snapshot.snapshot_id != stage.base, chain))
 
 
-def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str]) -> None:
-    """Move main to the branch's `head`, set table properties and drop the branch, all in one commit.
+def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str], more: Change | None = None) -> None:
+    """Move main to the branch's `head`, set table properties and drop the branch, all in one commit with `more`.
 
     Refused with MainMovedError unless main is where the branch began and the branch is where it was counted: a
     runner that lost its lease can't publish, and neither can what it still writes be published by its successor.
@@ -125,7 +138,7 @@ def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str]) 
         table = lake.load(stage.name)
         _refuse_if_moved(table, stage, head)
         try:
-            _move_main(lake, table, stage, head, properties)
+            _move_main(lake, table, stage, head, properties, more or Change())
         except CommitFailedException as error:  # a commit to another branch or the schema came between
             last = error
         else:
@@ -150,13 +163,13 @@ def _moved(stage: Stage, found: str) -> MainMovedError:
     )
 
 
-def _move_main(lake: Lake, table: Table, stage: Stage, head: int, properties: Mapping[str, str]) -> None:
+def _move_main(lake: Lake, table: Table, stage: Stage, head: int, properties: Mapping[str, str], more: Change) -> None:
     from pyiceberg.table.update import SetPropertiesUpdate
 
-    updates: list[TableUpdate] = [_set_ref("main", head), _remove_ref(stage.branch)]
+    updates: list[TableUpdate] = [_set_ref("main", head), _remove_ref(stage.branch), *more.updates]
     if properties:
         updates.append(SetPropertiesUpdate(updates=dict(properties)))
-    requirements = (_ref_is("main", stage.base), _ref_is(stage.branch, head))
+    requirements = (_ref_is("main", stage.base), _ref_is(stage.branch, head), *more.requirements)
     lake.catalog.commit_table(table, requirements, tuple(updates))
 
 

@@ -182,7 +182,7 @@ def _batch_begins(history: History) -> dict[str, int]:
     return {
         snapshot.summary[BATCH_ID_PROPERTY]: snapshot.snapshot_id
         for snapshot in history.ancestors(history.head)
-        if BATCH_ID_PROPERTY in snapshot.summary and snapshot.operation != "replace"
+        if BATCH_ID_PROPERTY in snapshot.summary and not snapshot.is_maintenance
     }
 
 
@@ -200,6 +200,6 @@ def _place(row: StandardizedRow, standardized: History, order: dict[int, int], b
 def _writer(file_writer: int | None, batch_id: str | None, curated: History, begins: dict[str, int]) -> int | None:
     """The snapshot that wrote a row: its file's, unless that one only took the row over from an older file."""
     writer = curated.snapshots.get(file_writer or -1)
-    if writer is not None and writer.operation != "replace" and writer.summary.get(BATCH_ID_PROPERTY) == batch_id:
+    if writer is not None and not writer.is_maintenance and writer.summary.get(BATCH_ID_PROPERTY) == batch_id:
         return file_writer
     return begins.get(batch_id or "", file_writer)

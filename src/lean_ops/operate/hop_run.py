@@ -64,6 +64,7 @@ class RunParts:
     cancel_jobs: Callable[[], None]
     clock: Callable[[], datetime]
     spark_failure: Callable[[], SparkEndedError | None] = lambda: None
+    look_after_curated: Callable[[str, str, Lease, str], None] = lambda *_: None
 
 
 @dataclass(slots=True)
@@ -116,6 +117,8 @@ class HopRun:
         work.began, work.zone, work.batch_id = self._parts.clock(), hop.zone, first_batch(hop)
         try:
             reason = self._batches(work, hop, gate)
+            if reason is None and hop.zone is Zone.CURATED:
+                self._parts.look_after_curated(work.topic, gate.schema_version, work.lease, self._run_id)
         except Exception as error:
             return self._broken_off(work, error)
         return HopOutcome(hop.zone, RunStatus.SUCCEEDED) if reason is None else self._skipped(work, reason)

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 
 /** What one task has judged: counts, and its refused rows as JSON as long as there is room for them. */
 final class TaskTally {
-  private static final int ROOM = 4 * 1024 * 1024;
+  private static final int ROOM = 16 * 1024 * 1024;
 
   long rows;
   long errors;

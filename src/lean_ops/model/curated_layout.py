@@ -1,0 +1,58 @@
+"""How a Curated table is laid out as it grows: no partitions while it is small, then buckets of its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lean_ops.model.partitioning import PartitionField, Transform
+
+LAYOUT_KEY: Final = "idempotency_key"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRule:
+    """A table gets buckets with `first_rows` rows: at least `fewest`, at most `most`, always four times as many.
+
+    A bucket holds at most `rows_per_bucket` rows as long as `most` allows it.
+    """
+
+    first_rows: int
+    rows_per_bucket: int
+    fewest: int
+    most: int
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The numbers of buckets that a table can be moved to."""
+        steps = [self.fewest]
+        while steps[-1] * 4 <= self.most:
+            steps.append(steps[-1] * 4)
+        return tuple(steps)
+
+    def buckets(self, rows: int) -> int:
+        """The buckets that a table of so many rows wants; 0: no partitions."""
+        if rows < self.first_rows:
+            return 0
+        return next((step for step in self.steps if rows <= step * self.rows_per_bucket), self.steps[-1])
+
+    def next_layout(self, rows: int, present: int) -> int | None:
+        """The buckets that a table with `present` ones has to be moved to; None if it may stay. Never fewer."""
+        wanted = self.buckets(rows)
+        return wanted if wanted > present else None
+
+
+# Up to 16 million rows buckets only cost: every batch writes a file, and the deletes of one, into each (ADR 0020).
+# A move writes the whole table anew. With four times the buckets at each step, all moves of a table's life together
+# write about a third more rows than it has.
+CURATED_RULE: Final = LayoutRule(first_rows=50_000_000, rows_per_bucket=4_000_000, fewest=16, most=256)
+
+
+def by_key(buckets: int) -> tuple[PartitionField, ...]:
+    """The partitioning of a table with so many buckets of its key; 0: none."""
+    return (PartitionField(Transform.BUCKET, LAYOUT_KEY, buckets),) if buckets else ()
+
+
+def layout_in_words(buckets: int) -> str:
+    """A layout for a person."""
+    return ", ".join(map(str, by_key(buckets))) or "no partitions"

@@ -1,0 +1,292 @@
+"""A Curated table that outgrew its layout is moved to the next one, and nobody else notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyiceberg.table import Table
+from tests.spark.driver import TopicDriver, at
+
+from lean_ops.lake.layout import TRIES_PROPERTY, LayoutMove, buckets_of
+from lean_ops.lake.snapshots import ROWS_PROPERTY, History, history_of
+from lean_ops.ledger.books import RunStatus
+from lean_ops.ledger.trace import Tracer, Wanted
+from lean_ops.model.batch import Batch, Counts, Zone
+from lean_ops.model.curated_layout import LayoutRule
+from lean_ops.model.errors import TerminalError
+from lean_ops.operate.batch import Listener
+from lean_ops.operate.relayout import Relayout
+from lean_ops.state.errors import LostLeaseError
+from lean_ops.state.port import Lease
+
+pytestmark = pytest.mark.spark
+
+RULE = LayoutRule(first_rows=3, rows_per_bucket=2, fewest=2, most=8)
+STEPS = ("layout begun", "layout written", "layout switched")
+
+
+class Killed(BaseException):
+    """The end of the process, as far as the code under test can tell."""
+
+
+def message(message_id: str, value: Any, key: str | None = None, day: float = 0) -> dict[str, Any]:
+    place = {"idempotency_key": key or message_id, "publish_time": at(day)}
+    return {"message_id": message_id, "json_payload": f'{{"v":"{value}"}}', **place}
+
+
+def put_first_rows(topic: TopicDriver) -> None:
+    """Three rows, one of them corrected once, and an error."""
+    topic.put(*(message(f"m{number}", number) for number in (1, 2, 3)), message("m4", "x"))
+    assert topic.run() is not None
+    topic.put(message("m5", 5, "m1", day=1))
+    assert topic.run() is not None
+
+
+@pytest.fixture
+def grown(topic: TopicDriver) -> TopicDriver:
+    """A topic whose Curated table has three rows and a delete file, and no partitions yet."""
+    topic.use_schema({"v": {"type": "INT"}})
+    put_first_rows(topic)
+    assert buckets_of(table_of(topic)) == 0
+    return topic
+
+
+def table_of(topic: TopicDriver) -> Table:
+    return topic.services.lake.load(topic.services.lake.names.curated(topic.name))
+
+
+def history(topic: TopicDriver) -> History:
+    return history_of(table_of(topic))
+
+
+def relayout(topic: TopicDriver, on_step: Listener | None = None) -> Relayout:
+    return topic.services.relayout(on_step, topic.gate.schema_of, RULE)
+
+
+def look_after(topic: TopicDriver, made: Relayout) -> None:
+    state = topic.services.state
+    lease = state.acquire(topic.name, topic.services.presence.announce(), made.clock())
+    assert isinstance(lease, Lease)
+    try:
+        made.look_after(topic.name, "1.0.0", lease, "a run")
+    finally:
+        state.release(lease)
+
+
+def move(topic: TopicDriver, on_step: Listener | None = None) -> None:
+    look_after(topic, relayout(topic, on_step))
+
+
+def kill_after(wanted: str) -> Listener:
+    def on_step(_: Batch, step: str) -> None:
+        if step == wanted:
+            raise Killed
+
+    return on_step
+
+
+def values(topic: TopicDriver) -> dict[str, int]:
+    return {key: row["v"] for key, row in topic.curated().items()}
+
+
+def moves(topic: TopicDriver) -> list[dict[str, Any]]:
+    return topic.shared("maintenance_log")
+
+
+def faults(topic: TopicDriver) -> list[str]:
+    """What `reconcile` has against the topic's Curated table."""
+    [account] = topic.services.reconciler(topic.services.state).reconcile([topic.name])
+    [zone] = [each for each in account.zones if each.zone is Zone.CURATED]
+    return [finding.message for finding in zone.findings]
+
+
+def test_a_move_changes_the_layout_and_nothing_else(grown: TopicDriver) -> None:
+    rows, before = grown.curated(), history(grown)
+    move(grown)
+    table, after = table_of(grown), history(grown)
+    assert buckets_of(table) == 2
+    assert grown.curated() == rows
+    assert {row["v"] for row in table.scan().to_arrow().to_pylist()} == {5, 2, 3}
+    assert (after.checkpoint(), after.checkpoint_ms()) == (before.checkpoint(), before.checkpoint_ms())
+    assert (after.live_rows, list(after.refs)) == (3, ["main"])
+    assert after.properties == before.properties
+    head = after.snapshots[after.head or -1]
+    assert (head.count("total-records"), head.count("total-delete-files"), head.parent_id) == (3, 0, before.head)
+    assert faults(grown) == []
+
+
+def test_a_move_is_written_down(grown: TopicDriver) -> None:
+    move(grown)
+    [row] = moves(grown)
+    assert (row["action"], row["status"], row["error_message"]) == ("REWRITE_LAYOUT", "SUCCEEDED", None)
+    assert (row["run_id"], row["table_name"]) == ("a run", str(grown.services.lake.names.curated(grown.name)))
+    assert row["files_before"] >= 3  # two batches and the delete file of the second
+    assert 1 <= row["files_after"] <= 2
+    assert row["bytes_before"] > 0 < row["bytes_after"]
+
+
+def test_a_run_moves_a_table_after_its_batch_and_goes_on_with_the_next_ones(grown: TopicDriver) -> None:
+    grown.put(message("m6", 6))
+    outcome = grown.run(rule=RULE)
+    assert outcome is not None
+    assert outcome.status is RunStatus.SUCCEEDED
+    assert buckets_of(table_of(grown)) == 2
+    grown.put(message("m7", 7), message("m8", 8, "m2", day=1), message("late", 0, "m1", day=-1))
+    outcome = grown.run(rule=RULE)
+    assert outcome is not None
+    assert outcome.batches[-1].counts == Counts(3, inserted=1, updated=1, superseded=1)
+    assert values(grown) == {"m1": 5, "m2": 8, "m3": 3, "m6": 6, "m7": 7}
+    assert buckets_of(table_of(grown)) == 8
+    assert [row["status"] for row in moves(grown)] == ["SUCCEEDED", "SUCCEEDED"]
+    assert faults(grown) == []
+    assert grown.run(rule=RULE) is None
+
+
+def test_rows_of_one_key_are_in_one_bucket(grown: TopicDriver) -> None:
+    move(grown)
+    grown.put(message("m8", 8, "m2", day=1))
+    assert grown.run() is not None
+    places = {}
+    for task in table_of(grown).scan().plan_files():
+        assert task.file.spec_id == table_of(grown).spec().spec_id
+        places[task.file.file_path] = task.file.partition[0]
+    assert set(places.values()) <= {0, 1}
+    assert len(values(grown)) == 3
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_that_is_killed_leaves_a_whole_table_and_the_next_one_finishes(grown: TopicDriver, step: str) -> None:
+    rows = grown.curated()
+    with pytest.raises(Killed):
+        move(grown, kill_after(step))
+    assert grown.curated() == rows
+    assert faults(grown) == []
+    grown.put(message("m6", 6, "m3", day=1))
+    outcome = grown.run(rule=RULE)
+    assert outcome is not None
+    assert outcome.batches[-1].counts == Counts(1, updated=1)
+    assert values(grown) == {"m1": 5, "m2": 2, "m3": 6}
+    assert buckets_of(table_of(grown)) == 2
+    assert list(history(grown).refs) == ["main"]
+    assert TRIES_PROPERTY not in table_of(grown).properties
+    assert len(table_of(grown).specs()) == 2
+    assert faults(grown) == []
+
+
+def test_a_batch_after_a_killed_move_may_also_come_without_another_move(grown: TopicDriver) -> None:
+    with pytest.raises(Killed):
+        move(grown, kill_after("layout written"))
+    grown.put(message("m6", 6))
+    assert grown.run() is not None
+    assert values(grown) == {"m1": 5, "m2": 2, "m3": 3, "m6": 6}
+    assert buckets_of(table_of(grown)) == 0
+    assert list(history(grown).refs) == ["main"]
+
+
+def test_while_a_table_is_moved_it_is_read_and_raw_takes_messages(grown: TopicDriver) -> None:
+    rows, seen = grown.curated(), []
+
+    def look(_: Batch, step: str) -> None:
+        grown.put(message(f"n-{step}", 1))
+        seen.append(grown.curated() == rows)
+
+    move(grown, look)
+    assert seen == [True, True, True]
+    outcome = grown.run()
+    assert outcome is not None
+    assert outcome.batches[-1].counts == Counts(3, inserted=3)
+
+
+def test_a_runner_that_lost_its_lease_does_not_switch(grown: TopicDriver) -> None:
+    rows, head = grown.curated(), history(grown).head
+
+    def lose_the_lease(_: Batch, step: str) -> None:
+        if step == "layout written":
+            db = grown.services.state._db()
+            db.execute("UPDATE locks SET owner = 'another', fence = fence + 1 WHERE topic_name = ?", (grown.name,))
+
+    with pytest.raises(LostLeaseError):
+        move(grown, lose_the_lease)
+    assert (grown.curated(), history(grown).head) == (rows, head)
+    grown.services.state._db().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (grown.name,))
+    move(grown)
+    assert (grown.curated(), buckets_of(table_of(grown))) == (rows, 2)
+
+
+def test_other_rows_than_the_table_has_do_not_take_its_place(grown: TopicDriver) -> None:
+    head = history(grown).head
+    with table_of(grown).transaction() as transaction:
+        transaction.set_properties({ROWS_PROPERTY: "4"})  # which the delete file leaves possible
+    with pytest.raises(TerminalError, match="found 3 rows, 3 of them new, with 0 delete files; expected 4 rows"):
+        move(grown)
+    assert (history(grown).head, buckets_of(table_of(grown))) == (head, 0)
+    [row] = moves(grown)
+    assert row["status"] == "FAILED"
+    assert "did not take its place" in row["error_message"]
+
+
+@pytest.mark.parametrize("partitioning", [[], ["bucket(4, message_id)"], ["bucket(1, idempotency_key)"]])
+def test_a_schema_with_a_layout_of_its_own_keeps_it(topic: TopicDriver, partitioning: list[str]) -> None:
+    topic.use_schema({"v": {"type": "INT"}}, partitioning=partitioning)
+    put_first_rows(topic)
+    spec, head = table_of(topic).spec(), history(topic).head
+    move(topic)
+    assert (table_of(topic).spec(), history(topic).head, moves(topic)) == (spec, head, [])
+
+
+def test_a_column_that_has_the_next_layouts_name_keeps_the_table_where_it_is(topic: TopicDriver) -> None:
+    topic.use_schema({"v": {"type": "INT"}, "idempotency_key_bucket_2": {"type": "INT"}})
+    put_first_rows(topic)
+    move(topic)
+    assert (buckets_of(table_of(topic)), moves(topic)) == (0, [])
+
+
+def test_a_move_that_fails_is_told_and_the_batches_go_on(grown: TopicDriver) -> None:
+    def fail(_: Batch, step: str) -> None:
+        if step == "layout written":
+            raise RuntimeError("no room")
+
+    grown.put(message("m6", 6))
+    outcome = grown.run(fail, RULE)
+    assert outcome is not None
+    assert (outcome.status, [batch.zone for batch in outcome.batches]) == (RunStatus.FAILED, list(Zone)[1:])
+    assert "no room" in str(outcome.reason)
+    assert [row["error_message"] for row in moves(grown)] == ["no room"]
+    assert values(grown) == {"m1": 5, "m2": 2, "m3": 3, "m6": 6}
+
+
+def test_a_move_that_fails_again_and_again_is_tried_once_a_day(grown: TopicDriver) -> None:
+    tried: list[int] = []
+
+    def fail(made: LayoutMove, _: int, __: Mapping[str, str]) -> None:
+        tried.append(made.buckets)
+        raise MemoryError
+
+    clock = grown.services.clock
+    later: Callable[[float], Any] = lambda days: lambda: clock() + timedelta(days=days)  # noqa: E731  a clock ahead
+    failing = replace(relayout(grown), write_anew=fail)
+    for days in (0, 0, 0, 0, 0.9, 1.1, 1.2, 2.3):
+        try:
+            look_after(grown, replace(failing, clock=later(days)))
+        except MemoryError:
+            continue
+    assert tried == [2] * 5
+    look_after(grown, replace(relayout(grown), clock=later(4)))
+    assert buckets_of(table_of(grown)) == 2
+
+
+def test_a_trace_tells_the_batches_that_wrote_the_rows_and_not_the_move(grown: TopicDriver) -> None:
+    services = grown.services
+
+    def told() -> list[Any]:
+        tracer = Tracer(services.lake.file, services.lake.names, services.state)
+        return [fate for key in ("m1", "m2") for fate in tracer.trace(Wanted.key(key), grown.name).curated]
+
+    before = told()
+    assert [str(fate.fate) for fate in before] == ["replaced", "curated", "curated"]
+    move(grown)
+    assert told() == before

@@ -1,0 +1,71 @@
+"""How many buckets a Curated table has as it grows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule, by_key, layout_in_words
+
+RULE = LayoutRule(first_rows=100, rows_per_bucket=50, fewest=4, most=100)
+ROWS = st.integers(0, 10**12)
+RULES = st.builds(
+    LayoutRule,
+    first_rows=st.integers(1, 10**9),
+    rows_per_bucket=st.integers(1, 10**9),
+    fewest=st.integers(1, 16),
+    most=st.integers(16, 4096),
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "buckets"), [(0, 0), (99, 0), (100, 4), (200, 4), (201, 16), (800, 16), (801, 64), (10**9, 64)]
+)
+def test_a_table_has_no_partitions_while_it_is_small_and_then_enough_buckets(rows: int, buckets: int) -> None:
+    assert RULE.buckets(rows) == buckets
+
+
+@given(RULES, ROWS, ROWS)
+def test_more_rows_never_want_fewer_buckets(rule: LayoutRule, one: int, other: int) -> None:
+    fewer, more = sorted((one, other))
+    assert rule.buckets(fewer) <= rule.buckets(more)
+
+
+@given(RULES, ROWS)
+def test_the_buckets_are_bounded_and_one_of_the_steps(rule: LayoutRule, rows: int) -> None:
+    assert rule.buckets(rows) in {0, *rule.steps}
+    assert rule.buckets(rows) <= rule.most
+
+
+@given(RULES, ROWS)
+def test_a_bucket_is_not_too_full_as_long_as_there_may_be_more_of_them(rule: LayoutRule, rows: int) -> None:
+    buckets = rule.buckets(rows)
+    assert buckets in {0, rule.steps[-1]} or rows <= buckets * rule.rows_per_bucket
+
+
+@given(RULES, ROWS, st.integers(0, 4096))
+def test_a_table_is_only_ever_moved_to_more_buckets_and_then_stays(rule: LayoutRule, rows: int, present: int) -> None:
+    layout = rule.next_layout(rows, present)
+    assert layout is None or layout > present
+    assert rule.next_layout(rows, layout or present) is None
+
+
+@given(RULES, st.lists(ROWS, max_size=30))
+def test_a_table_is_moved_a_few_times_in_its_life(rule: LayoutRule, sizes: list[int]) -> None:
+    present, moves = 0, 0
+    for rows in sorted(sizes):
+        layout = rule.next_layout(rows, present)
+        present, moves = layout or present, moves + (layout is not None)
+    assert moves <= len(rule.steps)
+
+
+def test_the_rule_that_holds_is_one_that_iceberg_and_the_setting_can_follow() -> None:
+    assert CURATED_RULE.buckets(CURATED_RULE.first_rows - 1) == 0
+    assert all(1 <= step <= CURATED_RULE.most for step in CURATED_RULE.steps)
+
+
+def test_a_layout_is_told_as_a_schema_would_write_it() -> None:
+    assert [field.name for field in by_key(16)] == ["idempotency_key_bucket_16"]
+    assert by_key(0) == ()
+    assert (layout_in_words(16), layout_in_words(0)) == ("bucket(16, idempotency_key)", "no partitions")
