@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit spark contract integration e2e fuzz soak lint types docs lock clean
+.PHONY: help setup demo test unit spark contract integration e2e fuzz soak bench lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -75,6 +75,12 @@ soak: setup ## Runs killed at random moments, checked message by message (SOAK_S
 	@$(MAKE) --no-print-directory fuzz
 	@cat $(SOAK_REPORT)/report.md
 
+bench: setup ## What the product costs, the short version (BENCH_FLAGS=--full; BENCH=NAME…); results in build/bench
+	@$(BIN)/python -c 'import dlt, orjson' 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement lock/bench.txt \
+		|| echo "dlt can't be had here: the comparison does without it" >&2
+	$(BIN)/lean-ops bench $(BENCH) $(BENCH_FLAGS)
+
 lint: setup ## Style, formatting and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -88,8 +94,9 @@ docs: setup ## Make docs/types.md again from the tests' own table of spellings
 
 lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)
 	$(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra dev --output-file lock/dev.txt
-	for extra in java soak; do \
-		$(BIN)/python -c '$(EXTRA)' $$extra | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/$$extra.txt \
+	for extra in java soak bench; do \
+		$(BIN)/python -c '$(EXTRA)' $$extra | $(COMPILE) $(LOCK_FLAGS) --no-annotate --constraint lock/dev.txt - \
+			--output-file lock/$$extra.txt \
 		|| exit 1; done
 	@if grep -n '://' lock/*.txt; then echo "an address got into a lock file" >&2; exit 1; fi
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lean_ops.entrypoints.commands import (
+    bench,
     demo,
     doctor,
     emulate,
@@ -37,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, generate, emulate, setup, ingest, doctor, schema, run, reading, reconcile, verify):
+for module in (demo, generate, emulate, setup, ingest, doctor, schema, run, reading, reconcile, verify, bench):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")

@@ -1,0 +1,1 @@
+"""What the product costs, measured against what Spark, Iceberg and others need for the same rows."""
