@@ -14,6 +14,7 @@ import pytest
 
 from lean_ops.govern.submit import SchemaRefusedError
 from lean_ops.model.batch import Zone
+from lean_ops.model.curated_layout import CURATED_RULE
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.problem import Problem
 from lean_ops.model.registry import Gate
@@ -438,6 +439,12 @@ def test_a_column_named_as_the_partition_is_a_problem(tmp_path: Path) -> None:
     (problem,) = home.tables.problems(schema({"idempotency_key_bucket_4": {}}))
     assert problem.keys == ("payload_columns", "idempotency_key_bucket_4")
     assert problem.message == "is the name of a partition of the Curated table"
+
+
+@pytest.mark.parametrize("buckets", CURATED_RULE.steps)
+def test_the_name_of_a_layout_that_a_table_may_grow_into_is_taken(home: Home, buckets: int) -> None:
+    name = f"idempotency_key_bucket_{buckets}"
+    assert [problem.keys for problem in home.tables.problems(schema({name: {}}))] == [("payload_columns", name)]
 
 
 def test_a_column_named_as_an_earlier_partition_is_a_problem(home: Home) -> None:

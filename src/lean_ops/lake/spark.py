@@ -211,7 +211,7 @@ def _session_conf(settings: Settings, is_brief: bool) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-        # Payloads may be megabytes each: batches for Python workers are bounded by bytes too.
+        # Refused payloads, which come back as Arrow, may be megabytes each: batches are bounded by bytes too.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
         "spark.driver.memory": settings.spark_driver_memory,
         "spark.driver.host": "127.0.0.1",

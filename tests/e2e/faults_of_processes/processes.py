@@ -96,16 +96,6 @@ class Running:
 
         return self.until(spark, "Spark's Java")
 
-    def python_worker(self) -> Seen:
-        """A Python process that Spark's daemon forked for a task."""
-
-        def worker() -> Seen | None:
-            daemons = [seen for seen in self.remember_family() if "pyspark.daemon" in seen.command and seen.alive]
-            pids = {seen.pid for seen in daemons}
-            return next((seen for seen in daemons if seen.parent in pids), None)
-
-        return self.until(worker, "a Python worker of Spark")
-
     def until(self, look: Callable[[], Found], what: str) -> Found:
         """The first answer that is true, as long as the process is there."""
 
@@ -144,6 +134,13 @@ class Home(CommandLine):
     """A home whose topics are driven by real commands."""
 
     environ: dict[str, str] = field(default_factory=dict)
+
+    def until_writing(self, run: Running, topic: str) -> None:
+        """Wait until the run's Spark writes Standardized rows of the topic."""
+        folder = self.home / "warehouse" / "iceberg_standardized_db" / topic / "data"
+        before = set(folder.rglob("*.parquet"))
+        run.java()
+        run.until(lambda: set(folder.rglob("*.parquet")) - before, "a new file")
 
     @contextmanager
     def running(

@@ -1,4 +1,4 @@
-"""Parts of a run are killed while Spark works: its Java, a Python worker, the driver, all of it."""
+"""Parts of a run are killed while Spark works: its Java, and the driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.e2e.faults_of_processes.processes import Home, Running, bodies
+from tests.e2e.faults_of_processes.processes import Home, bodies
 
 pytestmark = pytest.mark.e2e
 
@@ -22,28 +22,13 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def works(home: Home, run: Running) -> None:
-    """Wait until Spark's workers are at the large topic's batch."""
-    run.until(lambda: "standardization_large" in home.open_batches(), "the batch is begun")
-    run.python_worker()
-
-
 def all_rows(home: Home) -> list[tuple[int, int]]:
     return home.rows("standardized.large", "curated.large", "standardized.small", "curated.small")
 
 
 def test_whatever_part_of_a_run_is_killed_nothing_is_lost_doubled_or_left_running(home: Home) -> None:
-    with home.running("run", "large") as run:  # a worker: its batch fails, the next run repeats it
-        works(home, run)
-        os.kill(run.python_worker().pid, signal.SIGKILL)
-        said = run.end(1)
-    assert "large: failed: " in said
-    assert "Python worker exited unexpectedly" in said
-    assert "Traceback" not in said
-    assert home.failures() == {"large": 1}
-
     with home.running("run") as run:  # Java: the same run starts another one and repeats the batch
-        works(home, run)
+        home.until_writing(run, "large")
         os.kill(run.java().pid, signal.SIGKILL)
         said = run.end(0)
     assert said.count("Spark ended; starting it again") == 1
@@ -53,15 +38,13 @@ def test_whatever_part_of_a_run_is_killed_nothing_is_lost_doubled_or_left_runnin
 
     home.run("ingest", "large", "-", stdin=bodies(RECORDS, "more"))
     with home.running("run") as run:  # the driver: its Java ends by itself and has published nothing
-        works(home, run)
+        home.until_writing(run, "large")
         run.signal(signal.SIGKILL)
         run.end(-signal.SIGKILL)
     assert home.open_batches() == {"standardization_large"}
     assert home.rows("standardized.large") == [(RECORDS, RECORDS)]
 
-    with home.running("run", "--master", "local[2,3]") as run:  # a worker once more, of a Spark that repeats tasks
-        works(home, run)
-        os.kill(run.python_worker().pid, signal.SIGKILL)
+    with home.running("run") as run:
         said = run.end(0)
     assert f"large: {RECORDS} in = {RECORDS} standardized + 0 duplicates + 0 errors" in said
     assert all_rows(home) == [(2 * RECORDS, 2 * RECORDS), (2 * RECORDS, 2 * RECORDS), (10, 10), (10, 10)]

@@ -30,7 +30,7 @@ def test_a_run_stops_between_commits_and_the_next_one_continues(tmp_path: Path) 
         assert "left at once, as asked for twice" in run.end(1, limit=30)
 
     with home.running("run") as run:
-        run.python_worker()
+        home.until_writing(run, "events")
         run.signal(signal.SIGTERM, to_all=True)
         said = run.end(1, limit=60)
     assert "error: interrupted between commits by SIGTERM. The next `lean-ops run` continues." in said
@@ -42,7 +42,7 @@ def test_a_run_stops_between_commits_and_the_next_one_continues(tmp_path: Path) 
     terminal, inside = pty.openpty()
     with home.running("run", "--every", "1s", stdin=inside, terminal=inside) as run:
         os.close(inside)
-        run.python_worker()
+        home.until_writing(run, "events")
         os.close(terminal)
         run.end(1, limit=60)
     assert (home.leases(), home.presences()) == (set(), [])
