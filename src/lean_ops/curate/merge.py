@@ -44,7 +44,8 @@ _MOST_REPEATED_KEYS: Final = 100_000
 # A merge into a table that is this large, and so many times the batch, first looks which keys the batch has.
 _MANY_ROWS: Final = 200_000
 _ROWS_PER_RECORD: Final = 10
-# A table in buckets of the key is joined bucket by bucket: only the batch is moved, however large the table is.
+# A table in buckets of the key may be joined bucket by bucket, so that only the batch is moved. Where the batch is
+# spread over more partitions than there are buckets, Spark moves the table all the same (ADR 0020).
 _JOIN_BY_BUCKET: Final = {
     "spark.sql.sources.v2.bucketing.enabled": "true",
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",

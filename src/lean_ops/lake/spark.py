@@ -87,9 +87,10 @@ class SparkSessions:
         self._is_brief = False
         self._local = threading.local()
 
-    def expect_only(self, batch_sizes: Sequence[int]) -> None:
+    def expect_only(self, batch_sizes: Sequence[int], largest_table: int = 0) -> None:
         """Tell, before Spark starts, all that it is started for; without that it is made for long and large work."""
-        self._is_brief = sum(batch_sizes) <= _BRIEF_RECORDS and max(batch_sizes, default=0) <= _SMALL_BATCH
+        largest_batch = max(batch_sizes, default=0)
+        self._is_brief = max(sum(batch_sizes), largest_table) <= _BRIEF_RECORDS and largest_batch <= _SMALL_BATCH
 
     def mine(self) -> SparkSession:
         """The calling thread's session; a new one of a new application if the one before has ended."""

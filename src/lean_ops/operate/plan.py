@@ -56,12 +56,16 @@ class HopPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """One topic's part: its hops in the order of a record's way, or what waits behind its gate."""
+    """One topic's part: its hops in the order of a record's way, or what waits behind its gate.
+
+    `merged_into` is how many rows Curated has that a batch is merged into.
+    """
 
     topic: str
     gate: Gate
     hops: tuple[HopPlan, ...] = ()
     waiting: int = 0
+    merged_into: int = 0
 
     @property
     def work(self) -> tuple[HopPlan, ...]:
@@ -91,6 +95,11 @@ class RunPlan:
     def batch_sizes(self) -> tuple[int, ...]:
         """Records of each batch, as far as they are known."""
         return tuple(planned.records for topic in self.topics for hop in topic.hops for planned in hop.batches)
+
+    @property
+    def largest_table(self) -> int:
+        """Rows of the largest table that a batch is merged into."""
+        return max((topic.merged_into for topic in self.topics), default=0)
 
     @property
     def shut(self) -> tuple[TopicPlan, ...]:
@@ -190,7 +199,17 @@ def _plan_topic(
     if not gate.curated:
         return TopicPlan(topic, gate, (hop,))
     curated = _plan_hop(topic, Zone.CURATED, gate, tables, stored[Zone.CURATED])
-    return TopicPlan(topic, gate, (hop, replace(curated, follows=bool(hop.batches))))
+    hops = (hop, replace(curated, follows=bool(hop.batches)))
+    return TopicPlan(topic, gate, hops, merged_into=_rows(tables[Zone.CURATED]) if hops[1].has_work else 0)
+
+
+def _rows(table: _Table) -> int:
+    """A table's rows; none if they can't be counted, which is its hop's problem."""
+    try:
+        outline = table.outline()
+    except LeanOpsError:
+        return 0
+    return outline.rows if outline else 0
 
 
 def _waiting(tables: Mapping[Zone, _Table]) -> int:

@@ -43,6 +43,13 @@ def test_large_work_gets_both_compilers(sessions: SparkSessions, batch_sizes: li
     assert FIRST_COMPILER not in java_options(sessions)
 
 
+def test_a_small_batch_into_a_large_table_is_no_brief_work(sessions: SparkSessions) -> None:
+    sessions.expect_only([300], largest_table=2_000_000)
+    assert FIRST_COMPILER in java_options(sessions)
+    sessions.expect_only([300], largest_table=2_000_001)
+    assert FIRST_COMPILER not in java_options(sessions)
+
+
 def test_work_of_which_nothing_was_told_gets_both_compilers(sessions: SparkSessions) -> None:
     assert FIRST_COMPILER not in java_options(sessions)
 

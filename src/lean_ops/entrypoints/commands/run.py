@@ -96,7 +96,7 @@ def _cycle(call: App, wanted: Sequence[str], once: bool = False) -> None:
     plan = services.planner.plan(wanted)
     if plan.work:
         if once:
-            services.sessions.expect_only(plan.batch_sizes)
+            services.sessions.expect_only(plan.batch_sizes, plan.largest_table)
         _execute(call, plan)
     else:
         _nothing_new(call, plan)

@@ -52,7 +52,7 @@ public final class KeyHashes extends AccumulatorV2<long[], Long> {
     return parts.stream().mapToLong(part -> part.length).sum();
   }
 
-  /** The keys that were seen, and about one in a thousand others. */
+  /** The keys that were seen, and a few in a thousand others. */
   public MaybeAmong about() {
     MaybeAmong all = new MaybeAmong(Math.toIntExact(value()));
     parts.stream().flatMapToLong(Arrays::stream).forEach(all::add);

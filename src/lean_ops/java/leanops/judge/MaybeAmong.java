@@ -4,7 +4,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Whether a key may be one of many: true for each of them, and for about one in a thousand others.
+ * Whether a key may be one of many: true for each of them, and for a few in a thousand others.
  *
  * <p>Each of them has set two bits in a table of at least 32 bits for each, which stays in the processor's cache.
  */
