@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from pathlib import Path
 
-from benchmarks.measure import Meter, Process, _parse, cpu_seconds
+from benchmarks.measure import Meter, Process, Usage, _parse, cpu_seconds
+from tests.unit.benchmarks import meter_scenes
 
-BUSY = "import time; end = time.process_time() + {seconds}\nwhile time.process_time() < end: pass"
+ROOT = Path(__file__).parents[3]
 
 
-def measured(program: str) -> Meter:
-    with Meter(with_self=False) as meter:
-        subprocess.run([sys.executable, "-c", program], check=True)
-    return meter
+def measured(scene: Callable[[Meter], None], *, with_self: bool = False) -> Usage:
+    """What the meter saw of a scene, in a process that has no other children."""
+    command = [sys.executable, "-m", "tests.unit.benchmarks.meter_scenes", scene.__name__]
+    done = subprocess.run(
+        [*command, "with" if with_self else "without"], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    told = json.loads(done.stdout)
+    return Usage(**{**told, "commands": tuple(told["commands"])})
 
 
 def test_a_child_that_has_ended_is_counted() -> None:
-    assert 0.28 <= measured(BUSY.format(seconds=0.3)).usage.cpu_seconds < 5
+    assert 0.28 <= measured(meter_scenes.child_that_has_ended).cpu_seconds < 5
 
 
 def test_a_child_that_still_runs_is_counted() -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()\n" + BUSY.format(seconds=60)], stdin=-1
-    )
-    try:
-        with Meter(with_self=False) as meter:
-            child.stdin.close()
-            time.sleep(0.6)
-        assert meter.usage.cpu_seconds > 0.1
-    finally:
-        child.kill()
-        child.wait()
+    assert measured(meter_scenes.child_that_still_runs).cpu_seconds >= 0.28
 
 
 def test_a_grandchild_whose_parent_ended_first_is_counted() -> None:
-    busy = BUSY.format(seconds=0.3)
-    program = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
-    with Meter(with_self=False) as meter:
-        subprocess.run([sys.executable, "-c", program], check=True)
-        time.sleep(1)
-    assert meter.usage.cpu_seconds >= 0.28
+    assert measured(meter_scenes.grandchild_whose_parent_ended_first).cpu_seconds >= 0.28
 
 
 def test_own_work_counts_only_when_asked_for() -> None:
-    with Meter(with_self=True) as with_own:
-        exec(BUSY.format(seconds=0.3))  # noqa: S102  the text above
-    with Meter(with_self=False) as without:
-        exec(BUSY.format(seconds=0.3))  # noqa: S102  the text above
-    assert with_own.usage.cpu_seconds >= 0.28
-    assert without.usage.cpu_seconds < 0.28
+    assert measured(meter_scenes.own_work, with_self=True).cpu_seconds >= 0.28
+    assert measured(meter_scenes.own_work).cpu_seconds < 0.28
 
 
 def test_the_peak_is_that_of_the_children_together() -> None:
-    hold = "import time; held = b'x' * (80 * 2**20); time.sleep(0.8)"
-    with Meter(with_self=False) as meter:
-        children = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
-        for child in children:
-            child.wait()
-    assert 160 * 2**20 < meter.usage.peak_bytes < 400 * 2**20
+    assert 160 * 2**20 < measured(meter_scenes.two_that_hold_memory).peak_bytes < 400 * 2**20
 
 
 def test_the_commands_of_the_tree_are_named() -> None:
-    usage = measured("import time; time.sleep(0.6)").usage
+    usage = measured(meter_scenes.child_that_sleeps)
     assert any(command.startswith("python") for command in usage.commands)
     assert not usage.started_java
 
