@@ -230,10 +230,11 @@ def _with_other_type(event: Event, draw: int) -> Event:
     leaves = dict(event.leaves or {})
     way = draw % 4
     if way == 0:
-        changed = _replaced(event.payload, f'"amount":{leaves["order.amount"]}', f'"amount":"{leaves["order.amount"]}"')
+        changed = _replaced(event.payload, f'"amount":{leaves["order.amount"]}', '"amount":"to be told"')
+        leaves["order.amount"] = "to be told"
     elif way == 1:
-        changed = _replaced(event.payload, f'"premium":{leaves["user.premium"]}', '"premium":"yes"')
-        leaves["user.premium"] = "yes"
+        changed = _replaced(event.payload, f'"premium":{leaves["user.premium"]}', '"premium":"in March"')
+        leaves["user.premium"] = "in March"
     elif way == 2:
         begin, end = event.payload.index('"geo":{'), event.payload.index('},"note"')
         changed = f'{event.payload[:begin]}"geo":"unknown"{event.payload[end + 1 :]}'

@@ -71,7 +71,8 @@ def machine_line(documents: Mapping[str, Mapping[str, Any]]) -> str:
 def main() -> None:
     """Fill the page in place."""
     folder, page = Path(sys.argv[1]), Path(sys.argv[2])
-    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
+    files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
+    found = {name: document for name, document in files.items() if "machine" in document}  # else it did not end yet
     text = filled(page.read_text(encoding="utf-8"), found)
     if found:
         text = re.sub(

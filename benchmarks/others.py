@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ _DATABASE: Final = "floor_db"
 _PAYLOAD: Final = "json_payload"
 _CORRUPT: Final = "_corrupt_record"
 _CORES: Final = 2
+_PAGE: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +142,22 @@ def dlt_load(files: list[str], folder: Path) -> Path:
         dataset_name="out",
     )
     resource = dlt.resource(_parsed(files), name="events")
-    pipeline.run(resource).raise_on_failed_jobs()
+    pipeline.run(resource, loader_file_format="parquet").raise_on_failed_jobs()
     return file
 
 
-def _parsed(files: list[str]) -> Iterator[dict[str, Any]]:
+def _parsed(files: list[str]) -> Iterator[list[dict[str, Any]]]:
+    """Pages of parsed payloads with their ids; dlt takes a page faster than its rows one by one."""
     import orjson
     import pyarrow.parquet as pq
 
     for file in files:
-        for row in pq.read_table(file, columns=[ID, _PAYLOAD]).to_pylist():
-            try:
-                members = orjson.loads(row[_PAYLOAD])
-            except orjson.JSONDecodeError:
-                continue
-            yield {ID: row[ID], **members}
+        for batch in pq.ParquetFile(file).iter_batches(_PAGE, columns=[ID, _PAYLOAD]):
+            page = []
+            for row in batch.to_pylist():
+                with suppress(orjson.JSONDecodeError):
+                    page.append({ID: row[ID], **orjson.loads(row[_PAYLOAD])})
+            yield page
 
 
 def read_dlt(file: Path) -> pa.Table:
