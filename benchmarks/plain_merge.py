@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.floor import session_for, spark_table
 from benchmarks.rounds import Contender, Facts
+from lean_ops.curate.merge import JOIN_BY_BUCKET
 from lean_ops.model.tables import TableName
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ VERSIONS: Final = (2, 3)
 _DATABASE: Final = "floor_db"
 _KEY: Final = "idempotency_key"
 _BUCKETS: Final = 16
-# As the product joins a table in buckets of the key: only the batch is moved.
-_JOIN_BY_BUCKET: Final = {
-    "spark.sql.sources.v2.bucketing.enabled": "true",
-    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-    "spark.sql.sources.v2.bucketing.shuffle.enabled": "true",
-    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    "spark.sql.join.preferSortMergeJoin": "false",
-}
 
 
 def name_of(rows: int, version: int) -> str:
@@ -97,7 +89,7 @@ class PlainMerge:
 
     def _session(self, rows: int) -> SparkSession:
         session = session_for(self._home, rows)
-        for key, value in _JOIN_BY_BUCKET.items():
+        for key, value in JOIN_BY_BUCKET.items():
             session.conf.set(key, value)
         return session
 

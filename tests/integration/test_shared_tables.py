@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from lean_ops.lake.catalog import Lake
@@ -158,13 +157,13 @@ def test_a_commit_that_fails_fails_everybody_who_waited_for_it_and_nobody_else(
 ) -> None:
     commit, sizes = shared._commit, list[int]()
 
-    def scripted(name: TableName, files: list[DataFile]) -> None:
-        sizes.append(len(files))
+    def scripted(name: TableName, group: list[Any]) -> None:
+        sizes.append(len(group))
         if len(sizes) == 1:  # the first one's commit takes until all others wait behind it
             wait_until(lambda: len(shared._waiting[name]) == 7)
         if len(sizes) == 2:
             raise OSError("no space left")
-        commit(name, files)
+        commit(name, group)
 
     def attempt(number: int) -> str | None:
         try:

@@ -46,7 +46,7 @@ _MANY_ROWS: Final = 200_000
 _ROWS_PER_RECORD: Final = 10
 # A table in buckets of the key may be joined bucket by bucket, so that only the batch is moved. Where the batch is
 # spread over more partitions than there are buckets, Spark moves the table all the same (ADR 0020).
-_JOIN_BY_BUCKET: Final = {
+JOIN_BY_BUCKET: Final = {
     "spark.sql.sources.v2.bucketing.enabled": "true",
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
     "spark.sql.sources.v2.bucketing.shuffle.enabled": "true",
@@ -90,7 +90,7 @@ class CuratedBatch:
         """Merge the good rows into the branch; rows there that they can't concern may be passed over by their keys."""
         with self._standardized() as view, self._functions() as functions, self._near(view, passes_over) as near:
             rows = self._newest(view, functions)
-            self._execute(_merge(stage, rows, self._judgement, near), {**_JOIN_BY_BUCKET, **self._in_one_task()})
+            self._execute(_merge(stage, rows, self._judgement, near), {**JOIN_BY_BUCKET, **self._in_one_task()})
         return self._observed()
 
     @contextmanager

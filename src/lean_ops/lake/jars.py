@@ -252,8 +252,13 @@ def spark_classpath() -> str:
 
 def _run(command: Sequence[str], environ: Mapping[str, str]) -> str:
     """All that the command said, whatever its exit code."""
+    return run_java(command, environ).stdout
+
+
+def run_java(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, with all that it said; TransientError if it does not end."""
     try:
-        done = subprocess.run(  # noqa: S603  our Java with our arguments
+        return subprocess.run(  # noqa: S603  our Java with our arguments
             command,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -266,7 +271,6 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise TransientError(f"nothing came within {_PATIENCE_SECONDS // 60} minutes") from error
-    return done.stdout
 
 
 def _causes(said: str) -> str:

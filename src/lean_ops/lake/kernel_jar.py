@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
+import os
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.lake.jars import COMPILER, JARS, Jar, alone, jar_files, jars_dir, missing_jars, scratch, spark_classpath
+from lean_ops.lake.jars import (
+    COMPILER,
+    JARS,
+    Jar,
+    alone,
+    jar_files,
+    jars_dir,
+    missing_jars,
+    run_java,
+    scratch,
+    spark_classpath,
+)
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -21,7 +32,6 @@ FUNCTIONS_CATALOG: Final = "lean_ops_functions"
 FUNCTIONS_CLASS: Final = "leanops.Functions"
 _SOURCES: Final = Path(__file__).parent.parent / "java"
 _RELEASE: Final = "17"
-_PATIENCE_SECONDS: Final = 300
 _MADE: Final = (1980, 1, 1, 0, 0, 0)  # the same sources make the same jar, byte for byte
 _KEPT: Final = 3
 
@@ -70,16 +80,7 @@ def _compile(java: JavaHome, compiler: Path, sources: Path, target: Path) -> Non
     """Class files from sources; TerminalError with the compiler's words if they don't compile."""
     command = [str(java.executable), "-Xmx256m", "-jar", str(compiler), "-source", _RELEASE, "-target", _RELEASE]
     command += ["-proc:none", "-nowarn", "-g", "-encoding", "UTF-8", "-cp", _class_path(), "-d", str(target)]
-    done = subprocess.run(  # noqa: S603  our Java with our arguments
-        [*command, *map(str, _java_files(sources))],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=_PATIENCE_SECONDS,
-    )
+    done = run_java([*command, *map(str, _java_files(sources))], os.environ)
     if done.returncode != 0:
         raise TerminalError(
             "the Java sources of lean-ops could not be compiled",
