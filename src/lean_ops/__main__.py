@@ -1,5 +1,5 @@
 """`python -m lean_ops` is `lean-ops`."""
 
-from lean_ops.entrypoints.cli import main
+from lean_ops.entrypoints.start import main
 
 main()

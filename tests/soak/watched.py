@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from lean_ops.entrypoints.cli import main
+from lean_ops.entrypoints.start import main
 from lean_ops.model.batch import Batch
 from lean_ops.wiring import Services
 
@@ -32,5 +32,5 @@ def tell_steps(path: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with Ctrl-C ignored
-    tell_steps(sys.argv[1])
-    main(sys.argv[2:])
+    tell_steps(sys.argv.pop(1))
+    main()
