@@ -19,6 +19,7 @@ from lean_ops.curate.rows import (
     with_key,
     without_key,
 )
+from lean_ops.lake import sql
 from lean_ops.lake.error_rows import completed
 from lean_ops.lake.kernel import java_class, named
 from lean_ops.lake.staging import Stage, commit_properties
@@ -26,6 +27,7 @@ from lean_ops.model.tables import CURATED_ERRORS, FIRST_SEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -143,15 +145,9 @@ class CuratedBatch:
     def _judged(self, standardized: str, judge: str) -> str:
         return judged(standardized, judge, self._source.texts_of(self._judgement.schema).values())
 
-    @contextmanager
-    def _standardized(self) -> Iterator[str]:
+    def _standardized(self) -> AbstractContextManager[str]:
         """A view of the batch's rows."""
-        name = f"batch_{self._judgement.batch.batch_id}"
-        self._source.rows_of(self._judgement.batch, self._spark).createOrReplaceTempView(name)
-        try:
-            yield name
-        finally:
-            self._spark.catalog.dropTempView(name)
+        return sql.viewed(self._source.rows_of(self._judgement.batch, self._spark))
 
     @contextmanager
     def _functions(self) -> Iterator[_Functions]:

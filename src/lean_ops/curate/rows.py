@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.curate import sql
+from lean_ops.lake import sql
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, FIRST_SEEN, LAST_UPDATED, SCHEMA_VERSION
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.curate import sql
+from lean_ops.lake import sql
 from lean_ops.lake.ranges import read_range
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.model.tables import ENVELOPE_NAMES, EXTRA

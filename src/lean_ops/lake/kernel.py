@@ -6,8 +6,7 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from lean_ops.lake import sql
 from lean_ops.lake.kernel_jar import FUNCTIONS_CATALOG
 
 if TYPE_CHECKING:
@@ -40,6 +39,6 @@ def named(spark: SparkSession, function: Any) -> Iterator[str]:
 
 def applied(frame: DataFrame, function: Any, columns: Sequence[str], alias: str) -> DataFrame:
     """The frame with one more column: what the function makes of the given columns of each row."""
-    with named(frame.sparkSession, function) as name:
-        result = F.call_function(name, *(F.col(f"`{column}`") for column in columns))
-        return frame.select("*", result.alias(alias))
+    given = ", ".join(map(sql.name, columns))
+    with sql.viewed(frame) as view, named(frame.sparkSession, function) as name:
+        return frame.sparkSession.sql(f"SELECT *, {name}({given}) AS {sql.name(alias)} FROM {view}")  # noqa: S608  names are quoted

@@ -24,12 +24,14 @@ from lean_ops.lake.jars import (
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lean_ops.lake.java import JavaHome
 
 FUNCTIONS_CATALOG: Final = "lean_ops_functions"
 FUNCTIONS_CLASS: Final = "leanops.Functions"
+FILE_IO_CLASS: Final = "leanops.files.LocalFileIO"
+FILE_SYSTEM_CLASS: Final = "leanops.files.LocalFiles"
 _SOURCES: Final = Path(__file__).parent.parent / "java"
 _RELEASE: Final = "17"
 _MADE: Final = (1980, 1, 1, 0, 0, 0)  # the same sources make the same jar, byte for byte
@@ -46,7 +48,7 @@ def spark_jars(
     *fetched, compiler = jar_files(cache_dir, java, notice=notice, jars=(*JARS, COMPILER))
     with alone(jars_dir(cache_dir)):
         if not ours.is_file():
-            _make(ours, java, compiler, sources)
+            _make(ours, java, compiler, fetched, sources)
     return (*fetched, ours)
 
 
@@ -57,8 +59,9 @@ def jars_to_fetch(cache_dir: Path) -> tuple[Jar, ...]:
 
 
 def _jar_of(cache_dir: Path, sources: Path) -> Path:
-    """Where the jar of these sources, for this Spark and by this compiler, is or will be."""
-    digest = hashlib.sha256(f"{version('pyspark')} {COMPILER.coordinates} {_RELEASE}".encode())
+    """Where the jar of these sources, for this Spark and Iceberg and by this compiler, is or will be."""
+    made_with = (version("pyspark"), COMPILER.coordinates, _RELEASE, *(jar.coordinates for jar in JARS))
+    digest = hashlib.sha256(" ".join(made_with).encode())
     for file in _java_files(sources):
         digest.update(f"\0{file.relative_to(sources).as_posix()}\0".encode() + file.read_bytes())
     return jars_dir(cache_dir) / f"lean-ops-kernel-{digest.hexdigest()[:16]}.jar"
@@ -68,18 +71,18 @@ def _java_files(sources: Path) -> list[Path]:
     return sorted(sources.rglob("*.java"))
 
 
-def _make(jar: Path, java: JavaHome, compiler: Path, sources: Path) -> None:
+def _make(jar: Path, java: JavaHome, compiler: Path, beside: Sequence[Path], sources: Path) -> None:
     with scratch(jar.parent) as place:
-        _compile(java, compiler, sources, place / "classes")
+        _compile(java, compiler, beside, sources, place / "classes")
         _pack(place / "classes", place / jar.name)
         _forget_old(jar.parent)
         (place / jar.name).replace(jar)
 
 
-def _compile(java: JavaHome, compiler: Path, sources: Path, target: Path) -> None:
-    """Class files from sources; TerminalError with the compiler's words if they don't compile."""
+def _compile(java: JavaHome, compiler: Path, beside: Sequence[Path], sources: Path, target: Path) -> None:
+    """Class files from sources that know Spark and the jars beside it; TerminalError with the compiler's words."""
     command = [str(java.executable), "-Xmx256m", "-jar", str(compiler), "-source", _RELEASE, "-target", _RELEASE]
-    command += ["-proc:none", "-nowarn", "-g", "-encoding", "UTF-8", "-cp", _class_path(), "-d", str(target)]
+    command += ["-proc:none", "-nowarn", "-g", "-encoding", "UTF-8", "-cp", _class_path(beside), "-d", str(target)]
     done = run_java([*command, *map(str, _java_files(sources))], os.environ)
     if done.returncode != 0:
         raise TerminalError(
@@ -91,9 +94,9 @@ def _compile(java: JavaHome, compiler: Path, sources: Path, target: Path) -> Non
         )
 
 
-def _class_path() -> str:
-    """Spark's jars one by one: the compiler knows no `*`."""
-    return ":".join(map(str, sorted(Path(spark_classpath()).parent.glob("*.jar"))))
+def _class_path(beside: Sequence[Path]) -> str:
+    """Spark's jars one by one, for the compiler knows no `*`, and those beside it."""
+    return ":".join(map(str, (*sorted(Path(spark_classpath()).parent.glob("*.jar")), *beside)))
 
 
 def _pack(classes: Path, jar: Path) -> None:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.java import find_java
 from lean_ops.lake.java_process import forget_ended_java, java_of_this_process, log_broken_connections, way_of_ending
-from lean_ops.lake.kernel_jar import FUNCTIONS_CATALOG, FUNCTIONS_CLASS, spark_jars
+from lean_ops.lake.kernel_jar import (
+    FILE_IO_CLASS,
+    FILE_SYSTEM_CLASS,
+    FUNCTIONS_CATALOG,
+    FUNCTIONS_CLASS,
+    spark_jars,
+)
 from lean_ops.model.errors import TerminalError, TransientError
 from lean_ops.model.pattern_cost import STACK_BYTES
 
@@ -206,6 +212,8 @@ def _session_conf(settings: Settings, is_brief: bool) -> dict[str, str]:
         f"{catalog}.uri": f"jdbc:sqlite:{settings.catalog_file}?busy_timeout=30000",
         f"{catalog}.jdbc.schema-version": "V1",
         f"{catalog}.warehouse": f"file://{settings.warehouse}",
+        f"{catalog}.io-impl": FILE_IO_CLASS,
+        "spark.hadoop.fs.file.impl": FILE_SYSTEM_CLASS,
         # pyiceberg commits to the same tables: a cached table would be a stale one.
         f"{catalog}.cache-enabled": "false",
         f"spark.sql.catalog.{FUNCTIONS_CATALOG}": FUNCTIONS_CLASS,

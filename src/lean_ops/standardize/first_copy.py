@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from lean_ops.lake import sql
 from lean_ops.model.tables import RAW
 
 if TYPE_CHECKING:
@@ -49,9 +50,15 @@ def all_but(rows: DataFrame, left_out: Iterable[Address]) -> DataFrame:
     positions: dict[str, list[int]] = {}
     for file, position in left_out:
         positions.setdefault(file, []).append(position)
-    for file, each in positions.items():
-        rows = rows.where(~((F.col(_FILE) == file) & F.col(_POSITION).isin(each)))
-    return rows.select(*_ROW)
+    among = (f"({_FILE} = {sql.text(file)} AND {_POSITION} IN ({_listed(each)}))" for file, each in positions.items())
+    with sql.viewed(rows) as view:
+        return rows.sparkSession.sql(
+            f"SELECT {', '.join(_ROW)} FROM {view} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
+        )
+
+
+def _listed(positions: Iterable[int]) -> str:
+    return ", ".join(map(str, positions))
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from lean_ops.lake import sql
 from lean_ops.lake.error_rows import completed
 from lean_ops.lake.ranges import source_table
 from lean_ops.lake.staging import Stage, commit_properties
@@ -133,24 +134,31 @@ def look_at_rows(frames: BatchFrames) -> Observed:
 def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Observed:
     """Append the batch's flat rows to its branch: one pass, one parse of each payload."""
     job = _Job(frames, columns.by_pointer)
-    rows = _table_rows(job.flat.where(F.col(_ERROR_TYPE).isNull()), frames.batch, columns)
-    writer = rows.writeTo(stage.spark_table)
-    for key, value in commit_properties(frames.batch).items():
-        writer = writer.option(f"snapshot-property.{key}", value)
-    if frames.files.few_days:
-        writer = writer.option("fanout-enabled", "true")
-    else:  # a file open for each of so many days would be too much: bring each day's rows together first
-        writer = writer.option("distribution-mode", "hash")
-    writer.append()
+    given = _table_columns(frames.batch, columns)
+    with sql.viewed(job.flat) as view:
+        frames.raw.sparkSession.sql(
+            f"INSERT INTO {stage.spark_table} WITH ({_options(frames)}) ({', '.join(map(sql.name, given))})"  # noqa: S608  names are quoted
+            f" SELECT {', '.join(given.values())} FROM {view} WHERE {_ERROR_TYPE} IS NULL"
+        )
     return job.observed()
 
 
-def _table_rows(flat: DataFrame, batch: Batch, columns: PayloadColumns) -> DataFrame:
-    """Every column of the table: ours, the leaves', and NULL for any that somebody added by hand."""
-    foreign = sorted(columns.all_names - {*ENVELOPE_NAMES, EXTRA, BATCH_ID, *columns.by_pointer.values()})
-    nulls = (F.lit(None).cast("string").alias(name) for name in foreign)
-    rows = flat.select(*ENVELOPE_NAMES, f"{FLAT}.*", F.lit(batch.batch_id).alias(BATCH_ID), *nulls)
-    return rows.drop(ERROR_TYPE, ERROR_MESSAGE)
+def _options(frames: BatchFrames) -> str:
+    """How rows are written: a file open for each of many days would be too much, so each day's rows come together."""
+    how = ("fanout-enabled", "true") if frames.files.few_days else ("distribution-mode", "hash")
+    properties = ((f"snapshot-property.{key}", value) for key, value in commit_properties(frames.batch).items())
+    return ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in (how, *properties))
+
+
+def _table_columns(batch: Batch, columns: PayloadColumns) -> dict[str, str]:
+    """What goes into each column of the table: NULL into any that somebody added by hand."""
+    leaves = (*columns.by_pointer.values(), EXTRA)
+    return {
+        **dict.fromkeys(sorted(columns.all_names), "CAST(NULL AS string)"),
+        **{name: name for name in ENVELOPE_NAMES},
+        **{leaf: f"{FLAT}.{sql.name(leaf)}" for leaf in leaves},
+        BATCH_ID: sql.text(batch.batch_id),
+    }
 
 
 def refused_rows(

@@ -1,9 +1,16 @@
-"""Pieces of SQL."""
+"""Pieces of SQL, and frames that SQL can read."""
 
 from __future__ import annotations
 
+import uuid
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,3 +34,18 @@ def _character(character: str) -> str:
 def moment(time: datetime) -> str:
     """A time, exactly."""
     return f"timestamp_micros({(time - _EPOCH) // timedelta(microseconds=1)}L)"
+
+
+@contextmanager
+def viewed(frame: DataFrame) -> Iterator[str]:
+    """The name by which statements of the block read a frame.
+
+    One statement is a few calls to Java. The same said by columns, one by one, is hundreds of them, which for a small
+    batch take longer than its rows.
+    """
+    view = f"v{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(view)
+    try:
+        yield view
+    finally:
+        frame.sparkSession.catalog.dropTempView(view)
