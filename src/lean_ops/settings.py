@@ -37,7 +37,9 @@ class Settings(BaseModel):
     curated_buckets: int = Field(0, ge=0, le=4096, description="buckets by key of Curated tables; 0: by their rows")
     lease_seconds: int = Field(300, ge=5, description="a topic's lease; renewed while its runner works")
     failures_before_pause: int = Field(3, ge=1, description="failed batches in a row until a topic is paused")
-    workers: int = Field(4, ge=1, le=64, description="topics processed at the same time")
+    workers: int = Field(
+        4, ge=1, le=64, description="topics processed at the same time; of small ones eight times as many"
+    )
     format_version: int = Field(2, ge=2, le=3, description="Iceberg format of new tables")
 
     pii_key: SecretStr | None = Field(None, min_length=16, description="key of `pii: hash`; no such schema without it")

@@ -274,6 +274,7 @@ class Services:
             self.clock,
             self.sessions.failure,
             self.relayout(on_step).look_after,
+            self.shared.gathering,
         )
         return Run(parts, settings.workers, settings.failures_before_pause)
 

@@ -43,6 +43,11 @@ _TABLE_PROPERTIES: Final = {
 }
 
 
+# A table that many small batches are written to: its manifests are put together before they are many, so that
+# finding its files takes as long after a hundred batches as after ten.
+MANY_BATCHES: Final = {"commit.manifest.min-count-to-merge": "10"}
+
+
 class Lake:
     """The tables of one home. Opened when first used, safe to share between threads."""
 
@@ -154,7 +159,7 @@ class Lake:
 
     def ensure_standardized(self, topic: str) -> Table:
         """A topic's Standardized table."""
-        table = with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED))
+        table = with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED, MANY_BATCHES))
         return refuse_altered(table, with_docs=True)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.altered import becomes, refuse_altered
-from lean_ops.lake.catalog import iceberg_type, transform_of, with_first_snapshot
+from lean_ops.lake.catalog import MANY_BATCHES, iceberg_type, transform_of, with_first_snapshot
 from lean_ops.model.curated_layout import CURATED_RULE, by_key
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.partitioning import Transform
@@ -29,6 +29,7 @@ _PROPERTIES: Final = {
     "write.delete.mode": "merge-on-read",
     # All changes of a data file in one task: each task rewrites the deletes that the file already has.
     "write.merge.distribution-mode": "hash",
+    **MANY_BATCHES,
 }
 _SCHEMA_WORDS: Final = {"long": "BIGINT", "timestamptz": "TIMESTAMP"}  # the other types go by the same word here
 

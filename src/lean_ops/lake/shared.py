@@ -1,15 +1,18 @@
 """One committer for the tables that all topics share.
 
-Whoever gets the table's turn writes and commits the rows of everyone who waits, in a single snapshot. Thirty topics
-that report errors together cost one commit, not thirty that fight each other. Only many rows are written as files by
+Whoever gets the table's turn writes and commits the rows of everyone who waits, in a single snapshot; where many come
+and go it waits a moment for them. Thirty topics that report errors together cost one commit, not thirty that fight
+each other. Only many rows are written as files by
 their own caller before.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +22,7 @@ from lean_ops.lake.topic_files import TopicFiles
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 
 _FEW_BYTES: Final = 4 * 1024 * 1024
+# So long is waited for others where many come and go: with three commits a second there are as many rows in one.
+_GATHERING_SECONDS: Final = 0.75
 
 
 @dataclass(slots=True)
@@ -48,9 +53,19 @@ class SharedTables:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._guard = threading.Lock()
+        self._pause = 0.0
         self._turns: defaultdict[TableName, threading.Lock] = defaultdict(threading.Lock)
         self._waiting: defaultdict[TableName, list[_Pending]] = defaultdict(list)
         self._files: defaultdict[TableName, TopicFiles] = defaultdict(TopicFiles)
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """For the time of the block whoever commits waits a moment for others: there are many who can wait."""
+        self._pause = _GATHERING_SECONDS
+        try:
+            yield
+        finally:
+            self._pause = 0.0
 
     def append_rows(self, name: TableName, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append plain rows; columns that a row lacks are NULL."""
@@ -71,6 +86,7 @@ class SharedTables:
             turn = self._turns[name]
         with turn:
             if not pending.done.done():
+                time.sleep(self._pause)
                 self._commit_all_waiting(name)
         pending.done.result()
         return rows

@@ -66,11 +66,12 @@ def _files_by_topic(table: Table, manifest: ManifestFile) -> _ByTopic:
     found: _ByTopic = defaultdict(list)
     for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
         file = entry.data_file
-        found[str(file.partition[0])].append(_topic_file(file, time_id))
+        found[str(file.partition[0])].append(topic_file(file, time_id))
     return dict(found)
 
 
-def _topic_file(file: DataFile, time_id: int) -> TopicFile:
+def topic_file(file: DataFile, time_id: int) -> TopicFile:
+    """A file's rows and bounds; `time_id` is the column with its publish times."""
     bounds = ((each or {}).get(time_id) for each in (file.lower_bounds, file.upper_bounds))
     first, last = (None if bound is None else int.from_bytes(bound, "little", signed=True) for bound in bounds)
     return TopicFile(file.file_path, file.record_count, first, last)

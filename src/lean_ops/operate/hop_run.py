@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from lean_ops.state.errors import LostLeaseError
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from lean_ops.lake.spark import SparkEndedError
@@ -65,6 +67,7 @@ class RunParts:
     clock: Callable[[], datetime]
     spark_failure: Callable[[], SparkEndedError | None] = lambda: None
     look_after_curated: Callable[[str, str, Lease, str], None] = lambda *_: None
+    gathering: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(slots=True)

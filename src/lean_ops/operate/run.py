@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ import structlog
 from lean_ops.lake.spark import SparkEndedError, SparkStartError
 from lean_ops.ledger.books import Attempt, RunStatus
 from lean_ops.operate.hop_run import BatchOutcome, HopOutcome, HopRun, RunParts, TopicAtWork, first_batch, in_words
+from lean_ops.operate.room import Room
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 
@@ -57,8 +59,10 @@ class Run:
         Topics that Spark was working on when it ended are tried once more, each alone with a new one: so an end
         that was nobody's fault does no harm, and a topic that brings Spark down is found out.
         """
-        with self.parts.leases.running(), ThreadPoolExecutor(self.workers, "topic") as pool:
-            yield from self._outcomes(pool.submit(self._topic, topic, [], False) for topic in plan.work)
+        room = Room(self.workers)
+        gathering = self.parts.gathering if len(plan.work) > 2 * room.places else nullcontext
+        with self.parts.leases.running(), gathering(), ThreadPoolExecutor(room.places, "topic") as pool:
+            yield from self._outcomes(pool.submit(self._in_turn, room, topic) for topic in plan.work)
             for topic, done in self._broken_off:
                 yield from self._outcomes([pool.submit(self._topic, _planned_anew(topic), done, True)])
 
@@ -77,6 +81,10 @@ class Run:
                 self.parts.cancel_jobs()
                 _, waiting = wait(waiting, timeout=_CANCEL_AGAIN_SECONDS)
             raise
+
+    def _in_turn(self, room: Room, plan: TopicPlan) -> TopicOutcome | None:
+        with room.of(plan):
+            return self._topic(plan, [], False)
 
     def _topic(self, plan: TopicPlan, done: list[BatchOutcome], alone: bool) -> TopicOutcome | None:
         """The topic's outcome, `done` before included; None if Spark ended and it is yet to be tried alone."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from lean_ops.lake.ranges import files_of_range, iceberg_reader, read_range, spark_name
+from lean_ops.lake.topic_files import topic_file
 from lean_ops.standardize.first_copy import MESSAGE, with_row_address
 from lean_ops.standardize.repeats import EarlierFiles
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.shared import SharedTables
+    from lean_ops.lake.topic_files import TopicFile
     from lean_ops.model.batch import Batch
     from lean_ops.model.tables import Names
 
 _MAX_DAY_RANGES: Final = 32
 _MAX_OPEN_DAYS: Final = 100
 _EPOCH: Final = date(1970, 1, 1)
+_EPOCH_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class RangeFiles:
     days: tuple[int, ...]
     size: int
     paths: tuple[str, ...]
+    known_times: tuple[datetime, datetime] | None
 
     @property
     def few_days(self) -> bool:
@@ -55,6 +59,11 @@ class RangeFiles:
             intervals = [(intervals[0][0], intervals[-1][1])]
         return [(_midnight(start), _midnight(end)) for start, end in intervals]
 
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The half-open interval that all publish times lie in; where files don't tell, that of whole days."""
+        return self.known_times or (_midnight(self.days[0]), _midnight(self.days[-1] + 1))
+
 
 def _midnight(day: int) -> datetime:
     return datetime.combine(_EPOCH + timedelta(days=day), datetime.min.time(), UTC)
@@ -64,7 +73,18 @@ def range_files(lake: Lake, batch: Batch) -> RangeFiles:
     """The files of a batch's RAW range; only metadata is read."""
     files = files_of_range(lake, batch)
     days = tuple(sorted({file.partition[0] for file in files}))
-    return RangeFiles(days, sum(file.file_size_in_bytes for file in files), tuple(file.file_path for file in files))
+    time_id = lake.load(lake.names.raw(batch.topic)).schema().find_field("publish_time").field_id
+    bounds = [topic_file(file, time_id) for file in files]
+    size, paths = sum(file.file_size_in_bytes for file in files), tuple(file.file_path for file in files)
+    return RangeFiles(days, size, paths, _times_of(bounds))
+
+
+def _times_of(files: Iterable[TopicFile]) -> tuple[datetime, datetime] | None:
+    """From the first publish time to just after the last, if every file says."""
+    firsts, lasts = zip(*((file.first, file.last) for file in files), strict=True)
+    if None in firsts or None in lasts:
+        return None
+    return _EPOCH_TIME + timedelta(microseconds=min(firsts)), _EPOCH_TIME + timedelta(microseconds=max(lasts) + 1)
 
 
 def read_raw(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> DataFrame:
@@ -119,10 +139,9 @@ class Earlier:
 
 def earlier_messages(lake: Lake, shared: SharedTables, batch: Batch, files: RangeFiles, *, with_own: bool) -> Earlier:
     """Where messages are that are standardized or refused already; only metadata is read."""
-    days = files.publish_times()
-    start, end = days[0][0], days[-1][1]
+    days, (start, end) = files.publish_times(), files.span
     there = _files_between(lake.load(lake.names.standardized(batch.topic)), start, end)
-    micros = [round(time.timestamp()) * 1_000_000 for time in (start, end)]
+    micros = [(time - _EPOCH_TIME) // timedelta(microseconds=1) for time in (start, end)]
     refused = [file for file in shared.files_of_topic(lake.names.parse_errors, batch.topic) if file.may_hold(*micros)]
     return Earlier(
         batch,
