@@ -183,3 +183,24 @@ def test_rows_without_a_topic_have_a_file_of_their_own(
     assert topics_of_files(lake) == ["None", "None"]
     assert commits(lake) == 1
     assert shared.count(name, topic_name="None") == 1
+
+
+def test_where_many_come_and_go_a_commit_waits_for_them(
+    lake: Lake, shared: SharedTables, name: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    def others_come(seconds: float) -> None:
+        waited.append(seconds)
+        if seconds:
+            pool.submit(shared.append, name, [part(lake, "late", "m")])
+            wait_until(lambda: len(shared._waiting[name]) == 2)
+
+    monkeypatch.setattr("lean_ops.lake.shared.time.sleep", others_come)
+    with ThreadPoolExecutor(1) as pool:
+        with shared.gathering():
+            assert shared.append(name, [part(lake, "early", "m")]) == 1
+        assert shared.append(name, [part(lake, "alone", "m")]) == 1
+    assert commits(lake) == 2
+    assert written(lake) == [("alone", "m"), ("early", "m"), ("late", "m")]
+    assert [seconds > 0 for seconds in waited] == [True, False]

@@ -10,7 +10,7 @@ from lean_ops.lake import sql
 from lean_ops.lake.kernel_jar import FUNCTIONS_CATALOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,8 +37,12 @@ def named(spark: SparkSession, function: Any) -> Iterator[str]:
         functions.remove(name)
 
 
-def applied(frame: DataFrame, function: Any, columns: Sequence[str], alias: str) -> DataFrame:
+def call(name: str, columns: Iterable[str]) -> str:
+    """SQL that calls a named function with the given columns of a row."""
+    return f"{name}({', '.join(map(sql.name, columns))})"
+
+
+def applied(frame: DataFrame, function: Any, columns: Iterable[str], alias: str) -> DataFrame:
     """The frame with one more column: what the function makes of the given columns of each row."""
-    given = ", ".join(map(sql.name, columns))
     with sql.viewed(frame) as view, named(frame.sparkSession, function) as name:
-        return frame.sparkSession.sql(f"SELECT *, {name}({given}) AS {sql.name(alias)} FROM {view}")  # noqa: S608  names are quoted
+        return frame.sparkSession.sql(f"SELECT *, {call(name, columns)} AS {sql.name(alias)} FROM {view}")  # noqa: S608  names are quoted

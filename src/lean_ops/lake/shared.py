@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.append import append_files, write_files
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.file_rows import read_columns
 from lean_ops.lake.topic_files import TopicFiles
 from lean_ops.model.errors import TerminalError
 
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
-    from pyiceberg.table import DataScan, Table
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.topic_files import TopicFile
     from lean_ops.model.tables import TableName
 
 
+_TOPIC: Final = "topic_name"
 _FEW_BYTES: Final = 4 * 1024 * 1024
 # So long is waited for others where many come and go: with three commits a second there are as many rows in one.
 _GATHERING_SECONDS: Final = 0.75
@@ -103,16 +104,22 @@ class SharedTables:
 
     def count(self, name: TableName, **equal: str) -> int:
         """How many rows have the given values in the given columns."""
-        table = self._lake.load(name)
-        with naming_damage(lambda: [table]):
-            return _scan(table, tuple(equal), **equal).count()
+        return sum(rows.num_rows for rows in self._rows(name, (), equal))
 
     def values(self, name: TableName, column: str, **equal: str) -> set[str]:
         """The different values of a column in the rows where the given columns have the given values."""
-        table = self._lake.load(name)
+        found = (rows.column(column).unique().to_pylist() for rows in self._rows(name, (column,), equal))
+        return {value for values in found for value in values if value is not None}
+
+    def _rows(self, name: TableName, columns: Sequence[str], equal: Mapping[str, str]) -> Iterator[pa.Table]:
+        """Such rows, file by file; of one topic, if the table's first partition is among what must be equal."""
+        table, topic = self._lake.load(name), equal.get(_TOPIC)
+        with self._guard:
+            files = self._files[name]
+        found = files.of_all(table) if topic is None else files.of_topic(table, str(topic))
         with naming_damage(lambda: [table]):
-            rows = _scan(table, (column,), **equal).to_arrow()
-        return {value for value in rows.column(column).unique().to_pylist() if value is not None}
+            for file in found:
+                yield _with_values(read_columns(table.io, file.path, tuple({*columns, *equal})), equal)
 
     def _pending(self, name: TableName, parts: Iterable[pa.Table]) -> tuple[_Pending, int]:
         """The parts, ready for a commit, and their rows; all but a small rest is in files already."""
@@ -153,14 +160,12 @@ class SharedTables:
         append_files(table, files, {})
 
 
-def _scan(table: Table, columns: tuple[str, ...], **equal: str) -> DataScan:
-    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, Reference
-    from pyiceberg.expressions.literals import literal
+def _with_values(rows: pa.Table, equal: Mapping[str, str]) -> pa.Table:
+    import pyarrow.compute as pc
 
-    row_filter: BooleanExpression = AlwaysTrue()
     for column, value in equal.items():
-        row_filter = And(row_filter, EqualTo(term=Reference(column), value=literal(str(value))))
-    return table.scan(row_filter=row_filter, selected_fields=columns)
+        rows = rows.filter(pc.equal(rows.column(column), str(value)))
+    return rows
 
 
 def _refuse_unknown(name: TableName, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _TIME_COLUMN: Final = "publish_time"
+_NO_COLUMN: Final = -1
 
 
 class TopicFile(NamedTuple):
@@ -46,9 +47,15 @@ class TopicFiles:
 
     def of_topic(self, table: Table, topic: str) -> list[TopicFile]:
         """The files that hold the topic's rows in the table's newest snapshot."""
+        return [file for by_topic in self._manifests(table) for file in by_topic.get(topic, ())]
+
+    def of_all(self, table: Table) -> list[TopicFile]:
+        """All files of the table's newest snapshot."""
+        return [file for by_topic in self._manifests(table) for files in by_topic.values() for file in files]
+
+    def _manifests(self, table: Table) -> Sequence[Mapping[str, list[TopicFile]]]:
         with naming_damage(lambda: [table]):
-            manifests = self._current(table)
-        return [file for by_topic in manifests for file in by_topic.get(topic, ())]
+            return self._current(table)
 
     def _current(self, table: Table) -> Sequence[Mapping[str, list[TopicFile]]]:
         snapshot = table.current_snapshot()
@@ -62,11 +69,11 @@ class TopicFiles:
 
 def _files_by_topic(table: Table, manifest: ManifestFile) -> _ByTopic:
     """The files of a manifest; all shared tables are partitioned by topic first."""
-    time_id = table.schema().find_field(_TIME_COLUMN).field_id
+    fields = {field.name: field.field_id for field in table.schema().fields}
     found: _ByTopic = defaultdict(list)
     for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
         file = entry.data_file
-        found[str(file.partition[0])].append(topic_file(file, time_id))
+        found[str(file.partition[0])].append(topic_file(file, fields.get(_TIME_COLUMN, _NO_COLUMN)))
     return dict(found)
 
 

@@ -47,18 +47,17 @@ def first_copies(raw: DataFrame, earlier: DataFrame | None, observed: DataFrame 
 
 def all_but(rows: DataFrame, left_out: Iterable[Address]) -> DataFrame:
     """RAW rows without those at the given addresses."""
-    positions: dict[str, list[int]] = {}
-    for file, position in left_out:
-        positions.setdefault(file, []).append(position)
-    among = (f"({_FILE} = {sql.text(file)} AND {_POSITION} IN ({_listed(each)}))" for file, each in positions.items())
     with sql.viewed(rows) as view:
-        return rows.sparkSession.sql(
-            f"SELECT {', '.join(_ROW)} FROM {view} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
-        )
+        return rows.sparkSession.sql(select_all_but(view, left_out))
 
 
-def _listed(positions: Iterable[int]) -> str:
-    return ", ".join(map(str, positions))
+def select_all_but(view: str, left_out: Iterable[Address]) -> str:
+    """SQL that selects RAW rows without those at the given addresses."""
+    positions: dict[str, list[str]] = {}
+    for file, position in left_out:
+        positions.setdefault(file, []).append(str(position))
+    among = (f"({_FILE} = {sql.text(file)} AND {_POSITION} IN ({', '.join(each)}))" for file, each in positions.items())
+    return f"SELECT {', '.join(_ROW)} FROM {view} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:

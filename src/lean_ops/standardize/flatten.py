@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.lake.kernel import applied, java_class
+from lean_ops.lake.kernel import applied, call, java_class, named
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -59,8 +60,18 @@ class Report:
 
 def flatten(first: DataFrame, column_by_pointer: Mapping[str, str], report: Report | None = None) -> DataFrame:
     """RAW rows with a struct FLAT: the given columns, `_extra`, and the error of a payload that was refused."""
+    return applied(first, _function(first.sparkSession, column_by_pointer, report), _INPUT, FLAT)
+
+
+@contextmanager
+def flattened(spark: SparkSession, first: str, column_by_pointer: Mapping[str, str], report: Report) -> Iterator[str]:
+    """The same as a statement in the block reads it, of RAW rows that it reads as `first`."""
+    with named(spark, _function(spark, column_by_pointer, report)) as name:
+        yield f"(SELECT *, {call(name, _INPUT)} AS {FLAT} FROM {first})"  # noqa: S608  names are quoted
+
+
+def _function(spark: SparkSession, column_by_pointer: Mapping[str, str], report: Report | None) -> Any:
     layout = {"columns": list(column_by_pointer.items()), "taken": list(_METADATA_SOURCES.values())}
     text = json.dumps(layout, ensure_ascii=False)
     report_sum = report.sum if report is not None else None
-    function = java_class(first.sparkSession, "flatten.Flatten")(text, report_sum, CARRIED_BYTES)
-    return applied(first, function, _INPUT, FLAT)
+    return java_class(spark, "flatten.Flatten")(text, report_sum, CARRIED_BYTES)

@@ -93,7 +93,7 @@ class StandardizeHop:
         frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
         columns = self._columns(batch)
         is_first_look = not columns.by_pointer and frames.left_out is None
-        observed = look_at_rows(frames) if is_first_look else write_rows(frames, stage, columns)
+        observed = look_at_rows(spark, frames) if is_first_look else write_rows(spark, frames, stage, columns)
         on_step("rows looked at" if is_first_look else "rows staged")
         errors = left_out
         if observed.errors:
@@ -107,7 +107,7 @@ class StandardizeHop:
             stage = open_stage(self._lake, stage.name, batch)
             left_out = errors
             frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
-            observed = write_rows(frames, stage, self._columns(batch))
+            observed = write_rows(spark, frames, stage, self._columns(batch))
             on_step("rows staged again")
         return stage, replace(observed, first_copies=observed.first_copies + left_out, errors=errors)
 

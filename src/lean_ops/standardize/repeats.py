@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lean_ops.lake.file_rows import read_columns
 from lean_ops.standardize.first_copy import COPY_ORDER, MESSAGE, Address
 
 if TYPE_CHECKING:
@@ -79,10 +80,8 @@ def _rank(row: tuple[Any, ...], address: Address) -> tuple[Any, ...]:
 def _columns(io: FileIO, path: str, names: Sequence[str]) -> list[list[Any]]:
     """Columns of a file as plain values, times as microseconds."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with io.new_input(path).open() as file:
-        table = pq.read_table(file, columns=list(names), use_threads=False)
+    table = read_columns(io, path, names)
     columns = (table.column(name) for name in names)
     return [
         (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist() for column in columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,8 @@ from lean_ops.lake.error_rows import completed
 from lean_ops.lake.ranges import source_table
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
-from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten
+from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies, select_all_but
+from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten, flattened
 from lean_ops.standardize.repeats import rows_to_leave_out
 from lean_ops.standardize.source import (
     RangeFiles,
@@ -76,11 +77,21 @@ class BatchFrames:
     earlier: DataFrame | None
     left_out: tuple[Address, ...] | None
 
-    def first_copies(self, observed: DataFrame | None = None) -> DataFrame:
-        """New messages that still need a look; `observed` is `raw` with an observation, where one is wanted."""
+    def first_copies(self) -> DataFrame:
+        """New messages that still need a look."""
         if self.left_out is not None:
-            return all_but(self.raw if observed is None else observed, self.left_out)
-        return first_copies(self.raw, self.earlier, observed)
+            return all_but(self.raw, self.left_out)
+        return first_copies(self.raw, self.earlier)
+
+    @contextmanager
+    def first_copies_of(self, rows: DataFrame) -> Iterator[str]:
+        """The same as a statement in the block reads them; `rows` is `raw` as each row is to pass exactly once."""
+        if self.left_out is not None:
+            with sql.viewed(rows) as view:
+                yield f"({select_all_but(view, self.left_out)})"
+        else:
+            with sql.viewed(first_copies(self.raw, self.earlier, rows)) as view:
+                yield view
 
 
 def batch_frames(
@@ -105,40 +116,48 @@ class _Job:
     """A job over all rows of a batch, and what it sees on the way; one job only."""
 
     def __init__(self, frames: BatchFrames, columns: Mapping[str, str]) -> None:
-        self._seen, self._report = Observation(), Report(frames.raw.sparkSession)
-        counts = F.expr("count(*) AS rows"), F.expr("max(ingestion_ts) AS last")
-        raw = frames.raw.observe(self._seen, *counts)
-        self.flat = flatten(frames.first_copies(raw), columns, self._report)
+        self._frames, self._columns, self._spark = frames, columns, frames.raw.sparkSession
+        self._seen, self._report = Observation(), Report(self._spark)
+
+    @contextmanager
+    def flat(self) -> Iterator[str]:
+        """The flat rows as the one statement of the block reads them: all in one, so that Spark looks at it once."""
+        rows = self._frames.raw.observe(self._seen, F.expr("count(*) AS rows"), F.expr("max(ingestion_ts) AS last"))
+        with (
+            self._frames.first_copies_of(rows) as first,
+            flattened(self._spark, first, self._columns, self._report) as flat,
+        ):
+            yield flat
 
     def observed(self) -> Observed:
         """What it saw, once it has ended."""
-        seen, flattened = self._seen.get, self._report.read()
+        seen, read = self._seen.get, self._report.read()
         return Observed(
             records_in=seen["rows"],
-            first_copies=flattened.records,
-            errors=flattened.errors,
-            error_bytes=flattened.error_bytes,
+            first_copies=read.records,
+            errors=read.errors,
+            error_bytes=read.error_bytes,
             last_ingestion_ts=seen["last"],
-            places=flattened.places,
-            refused=flattened.refused,
+            places=read.places,
+            refused=read.refused,
         )
 
 
-def look_at_rows(frames: BatchFrames) -> Observed:
+def look_at_rows(spark: SparkSession, frames: BatchFrames) -> Observed:
     """See what the batch holds and write nothing."""
     job = _Job(frames, {})
-    job.flat.agg(F.count(_ERROR_TYPE)).collect()
+    with job.flat() as flat:
+        spark.sql(f"SELECT count({_ERROR_TYPE}) FROM {flat}").collect()  # noqa: S608  our own names
     return job.observed()
 
 
-def write_rows(frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Observed:
+def write_rows(spark: SparkSession, frames: BatchFrames, stage: Stage, columns: PayloadColumns) -> Observed:
     """Append the batch's flat rows to its branch: one pass, one parse of each payload."""
-    job = _Job(frames, columns.by_pointer)
-    given = _table_columns(frames.batch, columns)
-    with sql.viewed(job.flat) as view:
-        frames.raw.sparkSession.sql(
+    job, given = _Job(frames, columns.by_pointer), _table_columns(frames.batch, columns)
+    with job.flat() as flat:
+        spark.sql(
             f"INSERT INTO {stage.spark_table} WITH ({_options(frames)}) ({', '.join(map(sql.name, given))})"  # noqa: S608  names are quoted
-            f" SELECT {', '.join(given.values())} FROM {view} WHERE {_ERROR_TYPE} IS NULL"
+            f" SELECT {', '.join(given.values())} FROM {flat} WHERE {_ERROR_TYPE} IS NULL"
         )
     return job.observed()
 

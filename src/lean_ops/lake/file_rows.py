@@ -1,0 +1,19 @@
+"""Rows of single data files, read where a scan of the whole table would cost more than they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyiceberg.io import FileIO
+
+
+def read_columns(io: FileIO, path: str, names: Sequence[str]) -> pa.Table:
+    """Some columns of a data file, each once."""
+    import pyarrow.parquet as pq
+
+    with io.new_input(path).open() as file:
+        return pq.read_table(file, columns=list(names), use_threads=False)
