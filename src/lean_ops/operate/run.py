@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -60,9 +61,12 @@ class Run:
         that was nobody's fault does no harm, and a topic that brings Spark down is found out.
         """
         room = Room(self.workers)
-        gathering = self.parts.gathering if len(plan.work) > 2 * room.places else nullcontext
-        with self.parts.leases.running(), gathering(), ThreadPoolExecutor(room.places, "topic") as pool:
-            yield from self._outcomes(pool.submit(self._in_turn, room, topic) for topic in plan.work)
+        with self.parts.leases.running(), ThreadPoolExecutor(room.places, "topic") as pool:
+            outcomes = self._outcomes(pool.submit(self._in_turn, room, topic) for topic in plan.work)
+            waited_for = max(0, len(plan.work) - 2 * room.places)  # the last ones have nobody to wait for
+            with self.parts.gathering() if waited_for else nullcontext():
+                yield from islice(outcomes, waited_for)
+            yield from outcomes
             for topic, done in self._broken_off:
                 yield from self._outcomes([pool.submit(self._topic, _planned_anew(topic), done, True)])
 
