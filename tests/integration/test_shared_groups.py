@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -196,7 +197,7 @@ def test_where_many_come_and_go_a_commit_waits_for_them(
             pool.submit(shared.append, name, [part(lake, "late", "m")])
             wait_until(lambda: len(shared._waiting[name]) == 2)
 
-    monkeypatch.setattr("lean_ops.lake.shared.time.sleep", others_come)
+    monkeypatch.setattr("lean_ops.lake.shared.time", SimpleNamespace(sleep=others_come))
     with ThreadPoolExecutor(1) as pool:
         with shared.gathering():
             assert shared.append(name, [part(lake, "early", "m")]) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -21,7 +21,7 @@ from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from lean_ops.operate.plan import RunPlan, TopicPlan
 
@@ -62,15 +62,16 @@ class Run:
         """
         room = Room(self.workers)
         with self.parts.leases.running(), ThreadPoolExecutor(room.places, "topic") as pool:
-            outcomes = self._outcomes(pool.submit(self._in_turn, room, topic) for topic in plan.work)
+            begun = (pool.submit(self._in_turn, room, topic) for topic in plan.work)
             waited_for = max(0, len(plan.work) - 2 * room.places)  # the last ones have nobody to wait for
-            with self.parts.gathering() if waited_for else nullcontext():
-                yield from islice(outcomes, waited_for)
-            yield from outcomes
+            with closing(self._outcomes(begun)) as outcomes:  # whoever goes away early ends the work, too
+                with self.parts.gathering() if waited_for else nullcontext():
+                    yield from islice(outcomes, waited_for)
+                yield from outcomes
             for topic, done in self._broken_off:
                 yield from self._outcomes([pool.submit(self._topic, _planned_anew(topic), done, True)])
 
-    def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Iterator[TopicOutcome]:
+    def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Generator[TopicOutcome]:
         waiting: set[Future[TopicOutcome | None]] = set()
         try:
             waiting |= set(begun)

@@ -147,7 +147,8 @@ def look_at_rows(spark: SparkSession, frames: BatchFrames) -> Observed:
     """See what the batch holds and write nothing."""
     job = _Job(frames, {})
     with job.flat() as flat:
-        spark.sql(f"SELECT count({_ERROR_TYPE}) FROM {flat}").collect()  # noqa: S608  our own names
+        rows = spark.sql(f"SELECT {_ERROR_TYPE} AS error FROM {flat}")  # noqa: S608  our own names
+    rows.agg(F.count("error")).collect()  # Spark fulfils no observation that lies in a statement it only reads
     return job.observed()
 
 
