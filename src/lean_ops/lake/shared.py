@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = "topic_name"
 _FEW_BYTES: Final = 4 * 1024 * 1024
-# So long is waited for others where many come and go: with three commits a second there are as many rows in one.
-_GATHERING_SECONDS: Final = 0.75
+# So long is waited for others where many come and go. Longer, and too many wait at a time to keep two cores busy.
+_GATHERING_SECONDS: Final = 0.4
 
 
 @dataclass(slots=True)
