@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
  *
  * <p>Hadoop without its native library starts the program chmod for every file that it makes; here the process's umask
  * decides, as it does for files that Python writes. And no second file with checksums is made beside each: Python and
- * DuckDB, who read the same files, have never looked at those. Checksums that are there are verified as ever.
+ * DuckDB, who read the same files, have never looked at those.
  */
 public final class LocalFiles extends LocalFileSystem {
   /** Made by Hadoop, which knows this class by its name. */
