@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.command import lean_ops
@@ -12,11 +16,12 @@ from benchmarks.home import open_home
 from lean_ops.operate.generate.order import SCHEMAS, Order, make
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.suite import Setting
 
+_PROCESSES: Final = os.cpu_count() or 1
 _DONE: Final = "processed.json"
 _FAULTS: Final = {
     "duplicates": 0.03,
@@ -54,14 +59,21 @@ class Fleet:
                 home.submit(topic, (self.folder / SCHEMAS / f"{topic}.json").read_bytes())
 
     def ingest(self, cycle: int) -> int:
-        """Bring what every topic is sent in a cycle into RAW; the rows that landed."""
-        with open_home(self.home) as home:
-            return sum(home.ingest(topic, self.folder / files[cycle]) for topic, files in self.files.items())
+        """Bring what every topic is sent in a cycle into RAW, by a process for each core; the rows that landed."""
+        todo = [(topic, self.folder / files[cycle]) for topic, files in self.files.items()]
+        shares = [todo[first::_PROCESSES] for first in range(_PROCESSES)]
+        with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as pool:
+            return sum(pool.map(partial(_ingest, self.home), shares))
 
     def processed(self) -> None:
         """Say that all that was ingested is processed, and drop the bodies: what is left serves another benchmark."""
         shutil.rmtree(self.folder)
         (self.home / _DONE).write_text(json.dumps({"topics": len(self.files)}), encoding="utf-8")
+
+
+def _ingest(folder: Path, share: Sequence[tuple[str, Path]]) -> int:
+    with open_home(folder) as home:
+        return sum(home.ingest(topic, file) for topic, file in share)
 
 
 def processed_home(setting: Setting, topics: int) -> Path:

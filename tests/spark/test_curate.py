@@ -356,6 +356,21 @@ def test_any_layout_ends_in_the_same_rows(topic: TopicDriver, partitioning: list
 # the books
 
 
+@pytest.mark.parametrize(("given", "delete_files"), [({}, 1), ({"write.delete.granularity": "file"}, 3)])
+def test_what_a_batch_takes_back_from_a_small_table_is_in_one_file_unless_the_schema_wants_it_by_data_file(
+    topic: TopicDriver, given: dict[str, str], delete_files: int
+) -> None:
+    topic.use_schema({"v": {"type": "INT"}}, table_properties=given)
+    for key in ("a", "b", "c"):
+        run(topic, message(key, {"v": 1}))
+    run(topic, *(message(key, {"v": 2}, day=1) for key in ("a", "b", "c")))
+    head = topic.services.lake.load(topic.services.lake.names.curated(topic.name)).current_snapshot()
+    assert head is not None
+    assert head.summary is not None
+    assert head.summary["added-position-delete-files"] == str(delete_files)
+    assert values(topic) == {key: {"v": 2} for key in ("a", "b", "c")}
+
+
 def test_a_batch_without_rows_moves_the_checkpoint_and_is_in_the_ledger(topic: TopicDriver) -> None:
     topic.use_schema({"v": {}})
     first = message("k", {"v": 1})

@@ -14,6 +14,7 @@ from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
 from lean_ops.lake.staging import Stage, Staged, append_nothing, open_stage, staged_snapshots
 from lean_ops.model.batch import Counts
+from lean_ops.model.curated_layout import DELETES_PROPERTY, layout_of_deletes
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import UnbalancedError
 
@@ -98,7 +99,7 @@ class CurateHop:
         merged = self._merged(stage, is_append)
         rows = before.live_rows + merged.inserted
         counts = self._balanced(batch, rows, merged, observed, records_in, errors)
-        return Staged(stage, merged.head, counts, observed.last_ingestion_ts, {ROWS_PROPERTY: str(rows)})
+        return Staged(stage, merged.head, counts, observed.last_ingestion_ts, _properties(judgement.schema, rows))
 
     def _standardized(self, topic: str) -> Standardized:
         table = refuse_altered(self._lake.load(self._lake.names.standardized(topic)), with_docs=True)
@@ -152,6 +153,13 @@ class CurateHop:
 def _has_no_rows(before: History, base: int) -> bool:
     """Whether a branch that begins at `base` begins without rows; where somebody published since, nobody knows."""
     return base == before.head and before.snapshots[base].summary.get("total-records") == "0"
+
+
+def _properties(schema: Schema, rows: int) -> dict[str, str]:
+    """What the table keeps about its rows; a schema's own properties go before ours."""
+    given = (schema.table_properties or {}).keys()
+    ours = {} if DELETES_PROPERTY in given else {DELETES_PROPERTY: layout_of_deletes(rows)}
+    return {ROWS_PROPERTY: str(rows), **ours}
 
 
 def _told(stage: Stage, snapshot: Snapshot, what: str) -> int:

@@ -8,6 +8,10 @@ from typing import Final
 from lean_ops.model.partitioning import PartitionField, Transform
 
 LAYOUT_KEY: Final = "idempotency_key"
+DELETES_PROPERTY: Final = "write.delete.granularity"
+# A small table is read whole by every merge, so its deletes may lie in one file a batch. In a large one each data file
+# has a delete file of its own: whoever reads few files reads few deletes.
+_READ_WHOLE_ROWS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,8 @@ def by_key(buckets: int) -> tuple[PartitionField, ...]:
 def layout_in_words(buckets: int) -> str:
     """A layout for a person."""
     return ", ".join(map(str, by_key(buckets))) or "no partitions"
+
+
+def layout_of_deletes(rows: int) -> str:
+    """How the next batch into a table of so many rows lays out its delete files."""
+    return "partition" if rows < _READ_WHOLE_ROWS else "file"

@@ -93,7 +93,7 @@ class BatchRunner:
     def _done(self, batch: Batch, step: str, lease: Lease) -> None:
         """Tell of a step, then make sure of the lease: whoever lost it must leave the next write to its new holder."""
         self._on_step(batch, step)
-        self._state.renew(lease, self._clock())
+        self._state.confirm(lease, self._clock())
 
     def _read_tables(self, batch: Batch) -> Iterator[Table]:
         """The tables whose files staging a batch reads: where it comes from, where it goes, and what it refuses."""

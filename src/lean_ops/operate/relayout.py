@@ -97,7 +97,7 @@ class Relayout:
 
     def _done(self, task: _Task, step: str) -> None:
         self.on_step(task.batch, step)
-        self.state.renew(task.lease, self.clock())
+        self.state.confirm(task.lease, self.clock())
 
     def _record(self, task: _Task, before: History, after: Snapshot | None, error: str | None) -> None:
         now, head = self.clock(), before.snapshots[before.head or -1]

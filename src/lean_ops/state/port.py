@@ -74,6 +74,9 @@ class LeaseStore(Protocol):
     def renew(self, lease: Lease, now: datetime) -> Lease:
         """The same lease with a later end, or LostLeaseError."""
 
+    def confirm(self, lease: Lease, now: datetime) -> None:
+        """LostLeaseError unless the lease is still the current one; nothing is written."""
+
     def release(self, lease: Lease) -> None:
         """Give the lease back; nothing happens if it was lost meanwhile."""
 

@@ -117,6 +117,11 @@ class SqliteStateStore:
             )
         return renewed
 
+    def confirm(self, lease: Lease, now: datetime) -> None:
+        """LostLeaseError unless the lease is still the current one; nothing is written."""
+        with self._told():
+            _refuse_lost(self._db(), lease, now)
+
     def release(self, lease: Lease) -> None:
         """Give the lease back; nothing happens if it was lost meanwhile."""
         with self._transaction() as db:
@@ -132,12 +137,7 @@ class SqliteStateStore:
     def _as_holder(self, lease: Lease, now: datetime) -> Iterator[sqlite3.Connection]:
         """A transaction that happens only while `lease` is current: same owner, same fence, not expired."""
         with self._transaction() as db:
-            row = db.execute(
-                "SELECT 1 FROM locks WHERE topic_name = ? AND owner = ? AND fence = ? AND expires_at > ?",
-                (lease.topic, lease.owner, lease.fence, _utc_text(now)),
-            ).fetchone()
-            if row is None:
-                raise LostLeaseError(lease)
+            _refuse_lost(db, lease, now)
             yield db
 
     # settlements
@@ -245,6 +245,15 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def _refuse_lost(db: sqlite3.Connection, lease: Lease, now: datetime) -> None:
+    row = db.execute(
+        "SELECT 1 FROM locks WHERE topic_name = ? AND owner = ? AND fence = ? AND expires_at > ?",
+        (lease.topic, lease.owner, lease.fence, _utc_text(now)),
+    ).fetchone()
+    if row is None:
+        raise LostLeaseError(lease)
 
 
 def _add_missing_columns(connection: sqlite3.Connection) -> None:

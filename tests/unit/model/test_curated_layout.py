@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule, by_key, layout_in_words
+from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule, by_key, layout_in_words, layout_of_deletes
 
 RULE = LayoutRule(first_rows=100, rows_per_bucket=50, fewest=4, most=100)
 ROWS = st.integers(0, 10**12)
@@ -69,3 +69,8 @@ def test_a_layout_is_told_as_a_schema_would_write_it() -> None:
     assert [field.name for field in by_key(16)] == ["idempotency_key_bucket_16"]
     assert by_key(0) == ()
     assert (layout_in_words(16), layout_in_words(0)) == ("bucket(16, idempotency_key)", "no partitions")
+
+
+@pytest.mark.parametrize(("rows", "deletes"), [(0, "partition"), (199_999, "partition"), (200_000, "file")])
+def test_only_a_table_that_every_merge_reads_whole_has_its_deletes_together(rows: int, deletes: str) -> None:
+    assert layout_of_deletes(rows) == deletes
