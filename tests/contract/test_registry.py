@@ -71,6 +71,16 @@ def test_items_come_by_name_in_order(store: StateStore) -> None:
     assert list(store.items()) == ["a_b", "events", "orders"]
 
 
+def test_more_items_than_one_answer_holds_are_all_read(store: StateStore) -> None:
+    reason = "ü" * 60_000
+    names = sorted(f"topic_{number}" for number in range(14))
+    for name in names:
+        store.update_item(name, lambda item: replace(item, flow_reason=reason))
+    items = store.items()
+    assert list(items) == names
+    assert {item.flow_reason for item in items.values()} == {reason}
+
+
 def test_a_change_that_fails_changes_nothing_and_blocks_nobody(bench: Bench, store: StateStore) -> None:
     store.update_item("events", lambda _: ITEM)
 
@@ -92,14 +102,14 @@ def test_no_update_of_eight_threads_is_lost(bench: Bench) -> None:
 
     def work(_: int) -> None:
         start.wait(30)
-        for _ in range(10):
+        for _ in range(5):
             store.update_item("events", add)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     item = store.item("events")
     assert item is not None
-    assert item.schema_version == "80"
+    assert item.schema_version == "40"
 
 
 def test_a_claimed_name_is_kept_and_may_be_claimed_again(store: StateStore) -> None:

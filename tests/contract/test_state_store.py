@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from threading import Barrier
+from itertools import count
+from random import Random
+from threading import Barrier, Event
 
 import pytest
 from tests.contract import bench as bench_script
-from tests.contract.bench import BATCH, BIG, END, INTENT, LEASE_TIME, NOW, PIPELINE, TICK, Bench, taken
+from tests.contract.bench import BATCH, BIG, END, INTENT, LEASE_TIME, NOW, PIPELINE, TICK, Bench, Racer, taken
 
 from lean_ops.model.batch import Counts, Intent, Zone
 from lean_ops.state.errors import LostLeaseError
@@ -95,7 +98,19 @@ def test_hops_of_one_topic_have_checkpoints_of_their_own(store: StateStore) -> N
     assert store.checkpoint("curated_events").last_snapshot_id == BIG
 
 
-# leases
+def test_more_checkpoints_than_one_answer_holds_are_all_read(store: StateStore) -> None:
+    """DynamoDB answers with 1 MB at most, and takes items up to 400 KB."""
+    lease, random = taken(store), Random(7)  # noqa: S311  the same each time
+    names = [f"topic_{number}" for number in range(12)]
+    for name in names:
+        declared = tuple(f"/{random.randbytes(60).hex()}" for _ in range(2000))  # 240 KB that can hardly be packed
+        store.save_intent(replace(INTENT, batch=replace(BATCH, topic=name), declared=declared), lease, NOW)
+    found = store.checkpoints()
+    assert sorted(found) == sorted(f"standardization_{name}" for name in names)
+    assert all(len(checkpoint.intent.declared) == 2000 for checkpoint in found.values() if checkpoint.intent)
+
+
+# settlements
 
 
 def test_nothing_is_known_to_be_settled_at_first(store: StateStore) -> None:
@@ -109,6 +124,18 @@ def test_what_is_settled_is_remembered_for_each_topic_and_replaced(bench: Bench,
 
     assert (store.settled_up_to("events"), store.settled_up_to("orders")) == (2**62, 7)
     assert bench.open().settled_up_to("orders") == 7
+
+
+def test_what_is_settled_is_no_checkpoint(store: StateStore) -> None:
+    store.settle_up_to("events", 7)
+    assert store.checkpoints() == {}
+    store.save_intent(INTENT, taken(store), NOW)
+    store.settle_up_to("events", 8)
+    assert set(store.checkpoints()) == {PIPELINE}
+    assert store.checkpoint(PIPELINE).intent == INTENT
+
+
+# leases
 
 
 def test_a_free_lease_is_taken_until_its_time_is_over(store: StateStore) -> None:
@@ -131,10 +158,14 @@ def test_a_lease_is_held_until_just_before_its_end_and_free_at_it(store: StateSt
     assert store.acquire("events", "bob", END) == Lease("events", "bob", 2, END + LEASE_TIME)
 
 
-def test_a_lease_whose_process_is_gone_is_taken_over_at_once(bench: Bench, store: StateStore) -> None:
-    taken(store)
+def test_a_lease_whose_process_is_gone_is_free_at_once_where_that_can_be_seen_and_else_at_its_end(
+    bench: Bench, store: StateStore
+) -> None:
+    lease = taken(store)
     bench.gone.add("ann")
-    assert taken(store, owner="bob").fence == 2
+    if not bench.sees_processes:
+        assert store.acquire("events", "bob", END - TICK) == Held(lease)
+    assert taken(store, owner="bob", now=NOW if bench.sees_processes else END).fence == 2
 
 
 def test_renewing_moves_the_end(store: StateStore) -> None:
@@ -144,6 +175,13 @@ def test_renewing_moves_the_end(store: StateStore) -> None:
     assert renewed == replace(lease, expires_at=later + LEASE_TIME)
     assert store.acquire("events", "bob", END) == Held(renewed)
     assert store.renew(lease, END) == replace(lease, expires_at=END + LEASE_TIME)
+
+
+def test_confirming_a_lease_leaves_its_end_as_it_is(store: StateStore) -> None:
+    lease = taken(store)
+    store.confirm(lease, END - TICK)
+    assert store.acquire("events", "bob", END - TICK) == Held(lease)
+    assert taken(store, owner="bob", now=END).fence == 2
 
 
 def test_releasing_frees_the_lease_and_may_be_repeated(store: StateStore) -> None:
@@ -168,7 +206,7 @@ def test_the_fence_rises_with_every_new_holder_however_the_last_one_left(bench: 
     fences.append(taken(store).fence)
     fences.append(taken(store, owner="bob", now=END).fence)
     bench.gone.add("bob")
-    fences.append(taken(bench.open(), owner="cy", now=END).fence)
+    fences.append(taken(bench.open(), owner="cy", now=END if bench.sees_processes else END + LEASE_TIME).fence)
     assert fences == [1, 2, 3, 4]
 
 
@@ -195,7 +233,7 @@ def taken_again_by_the_same_owner(_: Bench, store: StateStore) -> tuple[Lease, d
 def taken_because_the_process_seemed_gone(bench: Bench, store: StateStore) -> tuple[Lease, datetime]:
     lease = taken(store)
     bench.gone.add("ann")
-    taken(store, owner="bob")
+    taken(store, owner="bob", now=NOW if bench.sees_processes else END)
     return lease, NOW
 
 
@@ -236,17 +274,20 @@ WRITES: dict[str, Callable[[StateStore, Lease, datetime], object]] = {
 }
 
 
+USES = {**WRITES, "confirm": lambda store, lease, now: store.confirm(lease, now)}
+
+
 @pytest.mark.parametrize("lose", LOST)
-@pytest.mark.parametrize("write", WRITES)
-def test_a_write_without_the_current_lease_is_refused_and_changes_nothing(
+@pytest.mark.parametrize("use", USES)
+def test_a_use_without_the_current_lease_is_refused_and_changes_nothing(
     bench: Bench,
     store: StateStore,
-    write: str,
+    use: str,
     lose: Callable[[Bench, StateStore], tuple[Lease, datetime]],
 ) -> None:
     lease, now = lose(bench, store)
     with pytest.raises(LostLeaseError) as refused:
-        WRITES[write](store, lease, now)
+        USES[use](store, lease, now)
     assert refused.value.lease == lease
     assert store.checkpoints() == {}
     assert isinstance(bench.open().acquire("orders", "cy", NOW), Lease)
@@ -313,32 +354,98 @@ def test_of_many_threads_exactly_one_takes_over_what_is_free_again(bench: Bench)
     assert sorted(won) == list(range(2, rounds + 2))
 
 
-@pytest.fixture
-def racers(bench: Bench) -> Iterator[list[subprocess.Popen[str]]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, bench_script.__file__, bench.kind, bench.address, owner],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for owner in ("one", "two")
-    ]
-    yield processes
-    for process in processes:
-        process.communicate(timeout=30)
-        assert process.returncode == 0
+PROCESSES, THREADS = 4, 16
 
 
-def test_of_two_processes_exactly_one_gets_the_lease_each_time(racers: list[subprocess.Popen[str]]) -> None:
-    def everyone_says() -> list[str]:
-        return [process.stdout.readline().strip() for process in racers if process.stdout]
+class Race:
+    """Processes that each try with many threads."""
 
-    assert everyone_says() == ["ready", "ready"]
-    for turn in range(20):
-        for process in racers:
+    def __init__(self, bench: Bench) -> None:
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, bench_script.__file__, bench.kind, bench.address, owner, str(THREADS)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for owner in map(str, range(PROCESSES))
+        ]
+        assert self._everyone_says() == ["ready"] * PROCESSES
+
+    def run(self, topic: str, now: datetime) -> Racer:
+        """All try at once; the one who has the lease, as all of them agree."""
+        for process in self._processes:
             assert process.stdin
-            process.stdin.write(f"topic_{turn}\n")
+            process.stdin.write(f"{topic} {now.isoformat()}\n")
             process.stdin.flush()
-        answers = everyone_says()
-        assert answers in (["won", "held by one"], ["held by two", "won"])
+        answers = [Racer(**got) for line in self._everyone_says() for got in json.loads(line)]
+        assert len(answers) == PROCESSES * THREADS == 64
+        [winner] = [answer for answer in answers if answer.won]
+        held = replace(winner, won=False)
+        assert [answer for answer in answers if not answer.won] == [held] * (len(answers) - 1)
+        return winner
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.communicate(timeout=60)
+        assert [process.returncode for process in self._processes] == [0] * PROCESSES
+
+    def _everyone_says(self) -> list[str]:
+        return [process.stdout.readline().strip() for process in self._processes if process.stdout]
+
+
+@pytest.fixture
+def race(bench: Bench) -> Iterator[Race]:
+    race = Race(bench)
+    yield race
+    race.end()
+
+
+def test_of_64_racers_in_threads_and_processes_exactly_one_gets_the_lease_each_time(race: Race) -> None:
+    assert [race.run(f"topic_{turn}", NOW).fence for turn in range(8)] == [1] * 8
+
+
+def test_an_expired_lease_is_taken_over_exactly_once_by_64_racers(race: Race) -> None:
+    fences = [race.run("events", NOW + turn * LEASE_TIME).fence for turn in range(8)]
+    assert fences == list(range(1, 9))
+
+
+def test_once_a_lease_is_taken_over_the_late_owner_writes_nothing_any_more(bench: Bench, store: StateStore) -> None:
+    late, is_writing = taken(store), Event()
+
+    def write_on() -> None:
+        """As an owner whose clock is behind."""
+        for turn in count():
+            store.save_intent(replace(INTENT, started_at=str(turn)), late, NOW)
+            is_writing.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_on)
+        assert is_writing.wait(30)
+        other = bench.open()
+        taken(other, owner="bob", now=END)
+        at_takeover = other.checkpoint(PIPELINE)
+        with pytest.raises(LostLeaseError):
+            writing.result(30)
+    assert at_takeover.intent is not None
+    assert other.checkpoint(PIPELINE) == at_takeover
+
+
+def test_renewals_and_writes_of_one_holder_do_not_keep_each_other_from_working(bench: Bench) -> None:
+    store, start = bench.open(), Barrier(4)
+    lease = taken(store)
+
+    def renew() -> None:
+        start.wait(30)
+        for _ in range(25):
+            store.renew(lease, NOW)
+
+    def fail() -> None:
+        start.wait(30)
+        for _ in range(25):
+            store.count_failure(PIPELINE, lease, NOW)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for work in (renew, fail, renew, fail)]:
+            done.result(60)
+    assert store.checkpoint(PIPELINE).failures == 50

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from lean_ops.model.batch import Intent
     from lean_ops.model.registry import RegistryItem
+
+DELIVERIES_KEPT: Final = timedelta(hours=24)
+ERRORS_KEPT: Final = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,19 @@ class Held:
     by: Lease
 
 
+@dataclass(frozen=True, slots=True)
+class TrackedError:
+    """A dead letter as the tracker indexes it. `error_id` is its archive's id, `recorded_at` when its days begin."""
+
+    error_id: str
+    topic_name: str
+    message_id: str | None
+    error_type: str
+    archive_path: str
+    status: str
+    recorded_at: datetime
+
+
 class CheckpointReader(Protocol):
     """Reading checkpoints."""
 
@@ -69,7 +86,7 @@ class LeaseStore(Protocol):
     """One runner per topic."""
 
     def acquire(self, topic: str, owner: str, now: datetime) -> Lease | Held:
-        """Take the lease if it is free, expired or its process is gone."""
+        """Take the lease if it is free or expired, or if the store can see that its process is gone."""
 
     def renew(self, lease: Lease, now: datetime) -> Lease:
         """The same lease with a later end, or LostLeaseError."""
@@ -101,7 +118,10 @@ class Registry(Protocol):
         """Every topic known, by name."""
 
     def update_item(self, topic: str, change: Callable[[RegistryItem], RegistryItem]) -> RegistryItem:
-        """Change a topic's item (a new one if it is unknown) with nobody writing in between; the new item."""
+        """Change a topic's item (a new one if it is unknown) with nobody writing in between; the new item.
+
+        `change` is asked again, with the newer item, whenever somebody else was faster.
+        """
 
     def claim_name(self, topic: str, source_name: str, now: datetime) -> None:
         """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""
@@ -109,3 +129,29 @@ class Registry(Protocol):
 
 class StateStore(CheckpointReader, CheckpointWriter, LeaseStore, Settlements, Registry, Protocol):
     """All of it, as the embedded and the cloud store offer it."""
+
+
+class Deliveries(Protocol):
+    """Which deliveries of a queue were done with, remembered for 24 hours: a call that is repeated skips them."""
+
+    def seen(self, ids: Iterable[str], now: datetime) -> set[str]:
+        """Those of the ids that are remembered."""
+
+    def remember(self, ids: Iterable[str], now: datetime) -> None:
+        """Remember the ids for 24 hours from now on."""
+
+
+class ErrorTracker(Protocol):
+    """The index of dead letters of the last 90 days; older ones count as unknown, deleted or not."""
+
+    def put(self, error: TrackedError) -> bool:
+        """Book an error; False, and nothing changes, if its id is known already."""
+
+    def mark(self, error_id: str, status: str, now: datetime) -> bool:
+        """Change an error's status; False if nobody knows it."""
+
+    def get(self, error_id: str, now: datetime) -> TrackedError | None:
+        """What is known of an error."""
+
+    def newest(self, topic: str, now: datetime, limit: int = 100) -> list[TrackedError]:
+        """A topic's errors, newest first, at most `limit`; what was booked a moment ago may be missing."""
