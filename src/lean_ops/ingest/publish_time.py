@@ -11,7 +11,7 @@ _SHAPE: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 ).fullmatch
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_END_SECOND: Final = (date(2101, 1, 1).toordinal() - _EPOCH_DAY) * 86_400
+END_SECOND: Final = (date(2101, 1, 1).toordinal() - _EPOCH_DAY) * 86_400
 
 
 def parse_publish_time(text: str) -> int | None:
@@ -27,7 +27,7 @@ def parse_publish_time(text: str) -> int | None:
     if start is None or ahead is None or second > "60":
         return None
     seconds = start + int(second) - ahead
-    if not 0 <= seconds < _END_SECOND:
+    if not 0 <= seconds < END_SECOND:
         return None
     return seconds * 1_000_000 + (int(fraction[:6].ljust(6, "0")) if fraction else 0)
 
