@@ -11,12 +11,14 @@ import typer
 from lean_ops.entrypoints.commands import (
     bench,
     demo,
+    discover,
     doctor,
     emulate,
     generate,
     ingest,
     reading,
     reconcile,
+    replay,
     run,
     schema,
     setup,
@@ -38,7 +40,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, generate, emulate, setup, ingest, doctor, schema, run, reading, reconcile, verify, bench):
+for module in (
+    demo,
+    generate,
+    emulate,
+    setup,
+    ingest,
+    doctor,
+    schema,
+    run,
+    reading,
+    reconcile,
+    replay,
+    verify,
+    discover,
+    bench,
+):
     module.register(app)
 
 _GLOBAL_VALUES = ("--home", "--profile")
@@ -48,7 +65,7 @@ _GLOBAL_VALUES = ("--home", "--profile")
 def _global_options(
     ctx: typer.Context,
     home: Annotated[Path | None, typer.Option(help="Folder of the lake, its state and schemas.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Where it runs: embedded.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Where it runs: embedded or aws.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout, the rest on stderr.")] = False,
 ) -> None:
     console = Console(as_json)
