@@ -13,13 +13,17 @@ from lean_ops.ingest.stop import StopSignal
 from lean_ops.model.errors import LeanOpsError, TerminalError, of_the_system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from lean_ops.ingest.landing import Committed, Landing
     from lean_ops.ingest.lines import Line, Read
     from lean_ops.model.envelope import DeadLetter
     from lean_ops.settings import Settings
+
+    # How the lines of a source are read: its name, its bytes, the largest body, and where larger ones are spooled.
+    LineReader = Callable[[str, Read, int, Path], Iterator[Line | None]]
 
 LISTED_REFUSALS: Final = 1000
 
@@ -103,6 +107,7 @@ class Intake:
     prepare: Callable[[], None]
     on_flush: Callable[[LandedFlush], None] = lambda _: None
     on_read: Callable[[int], None] = lambda _: None
+    read_lines: LineReader = read_lines
 
     def take(self, topic: str, names: Sequence[str]) -> Report:
         """Bring every line of the sources to its fate; StoppedError if that ended early."""
@@ -137,7 +142,7 @@ class _Run:
     def _take_source(self, name: str) -> None:
         shown, limit, spool_dir = shown_name(name), self._settings.max_body_bytes, self._settings.archive_dir
         with open_source(name) as read:
-            for line in read_lines(name, lambda: self._read(read), limit, spool_dir):
+            for line in self._intake.read_lines(name, lambda: self._read(read), limit, spool_dir):
                 now = self._intake.clock()
                 if line is not None:
                     self._take_line(shown, line, now)

@@ -15,6 +15,7 @@ from lean_ops.ingest.flush import (
     FLUSH_ID_PROPERTY,
     OWNER_PROPERTY,
     RECORDS_IN_PROPERTY,
+    REPLAY_ID_PROPERTY,
     SETTLED_PROPERTY,
     Flush,
     OpenFlush,
@@ -111,8 +112,8 @@ class Landing:
         snapshot_id = append_files(table, files, self._summary(gathered))
         snapshot = table.refresh().metadata.snapshot_by_id(snapshot_id)
         parent_id = snapshot.parent_snapshot_id if snapshot else None
-        counts = (gathered.records, len(error_rows))
-        return Committed(Flush(gathered.topic, gathered.flush_id, snapshot_id, parent_id, *counts), error_rows)
+        facts = (snapshot_id, parent_id, gathered.records, len(error_rows), gathered.replay_id)
+        return Committed(Flush(gathered.topic, gathered.flush_id, *facts), error_rows)
 
     def _summary(self, gathered: OpenFlush) -> dict[str, str]:
         summary = {
@@ -121,6 +122,8 @@ class Landing:
             ERRORS_PROPERTY: str(len(gathered.refused)),
             OWNER_PROPERTY: self.owner,
         }
+        if gathered.replay_id is not None:
+            summary[REPLAY_ID_PROPERTY] = gathered.replay_id
         with self._guard:
             settled = self._settled.get(gathered.topic)
         return summary if settled is None else {**summary, SETTLED_PROPERTY: str(settled)}

@@ -11,12 +11,14 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from lean_ops.model.errors import TerminalError, WrongUseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from lean_ops.model.envelope import DeadLetter, RawRow
 
     # The next bytes; b"" at the end, None when nothing came for a while.
     Read = Callable[[], bytes | None]
@@ -52,11 +54,25 @@ class Spool:
         return self.file.read(min(size, self.size))
 
 
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A line that is not a queue body but says what became of one: its row, or why it is refused.
+
+    `body` is what is archived of a refused one, `source` who brought it and `attributes` what is said of it.
+    """
+
+    outcome: RawRow | DeadLetter
+    body: bytes | Spool
+    size: int
+    source: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Line(NamedTuple):
     """A line without its end; `body` is None if it is blank, a Spool if it is too large for memory."""
 
     number: int
-    body: bytes | Spool | None
+    body: bytes | Spool | Brought | None
 
 
 def check_sources(names: list[str]) -> None:

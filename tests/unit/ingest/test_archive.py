@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lean_ops.ingest.archive import HEAD_BYTES, Archive, Refused
+from lean_ops.ingest.archive import Archive, Refused
+from lean_ops.ingest.archive_file import HEAD_BYTES
 from lean_ops.ingest.lines import Spool
 from lean_ops.model.envelope import DeadLetter, Refusal
 from lean_ops.model.errors import TerminalError
@@ -130,7 +131,7 @@ def test_a_write_that_fails_leaves_nothing(archive: Archive, tmp_path: Path, mon
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lean_ops.ingest.archive._write_body", fail)
+    monkeypatch.setattr("lean_ops.ingest.archive_file._write_body", fail)
     with pytest.raises(OSError, match="No space"):
         put(archive, b"a")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

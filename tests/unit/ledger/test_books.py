@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from lean_ops.ledger.books import Alert, Attempt, Books, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
+from lean_ops.model.errors import TransientError
 from lean_ops.model.ledger import ledger_row
 from lean_ops.model.tables import OPS_TABLES, ColumnType, Names, TableName
 
@@ -214,6 +215,26 @@ def test_an_alert_is_logged_and_written_once_per_repeated_work(books: Books, tab
     assert [(entry["event"], entry["severity"], entry["topic"]) for entry in logs] == [
         ("alert", "warning", "events")
     ] * 2
+
+
+def test_an_alert_is_published_once_per_repeated_work(tables: FakeTables) -> None:
+    told: list[Alert] = []
+    shared: Any = tables
+    books = Books(shared, Names(), told.append)
+    books.raise_alert(ALERT, NOW)
+    books.raise_alert(ALERT, NOW, repeated=True)
+    assert told == [ALERT]
+
+
+def test_an_alert_that_can_not_be_published_is_written_all_the_same(tables: FakeTables) -> None:
+    def fail(_: Alert) -> None:
+        raise TransientError("throttled")
+
+    shared: Any = tables
+    with capture_logs() as logs:
+        Books(shared, Names(), fail).raise_alert(ALERT, NOW)
+    assert len(tables.rows) == 1
+    assert [entry["log_level"] for entry in logs] == ["warning", "error"]
 
 
 # batches
