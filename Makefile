@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lint types docs lock clean
+.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -86,6 +86,9 @@ bench: setup ## What the product costs, the short version (BENCH_FLAGS=--full; B
 		|| echo "dlt can't be had here: the comparison does without it" >&2
 	$(BIN)/lean-ops bench $(BENCH) $(BENCH_FLAGS)
 
+lambdas: setup ## Zips of the functions on AWS, the same bytes every time (LAMBDA_FLAGS="--architecture arm64"); docs/lambdas.md
+	@$(BIN)/python scripts/build_lambdas.py $(LAMBDA_FLAGS)
+
 lint: setup ## Style, formatting and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -99,7 +102,7 @@ docs: setup ## Make docs/types.md again from the tests' own table of spellings
 
 lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)
 	$(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra dev --output-file lock/dev.txt
-	for extra in java soak bench; do \
+	for extra in java soak bench bridge; do \
 		$(BIN)/python -c '$(EXTRA)' $$extra | $(COMPILE) $(LOCK_FLAGS) --no-annotate --constraint lock/dev.txt - \
 			--output-file lock/$$extra.txt \
 		|| exit 1; done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,11 +14,32 @@ from lean_ops.model.errors import WrongUseError
 from lean_ops.model.tables import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 FILE_NAME: Final = "lean-ops.toml"
 ENV_PREFIX: Final = "LEAN_OPS_"
+# Variables of these parts are read by the parts themselves: they have no settings of the lake.
+_OTHER_PREFIXES: Final = (f"{ENV_PREFIX}BRIDGE_", f"{ENV_PREFIX}TESTS_")
 _MB: Final = 1024 * 1024
+_NAME: Final = r"^[A-Za-z0-9_-]{1,40}$"
+_BUCKET: Final = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+# What the whole product needs on AWS; a function that does less asks for less.
+AWS_NEEDS: Final = ("environment", "warehouse", "schema_bucket", "archive_bucket")
+_AWS_ONLY: Final = frozenset(
+    {
+        *AWS_NEEDS,
+        "project",
+        "region",
+        "catalog",
+        "catalog_uri",
+        "catalog_credential",
+        "delivery_stream",
+        "alert_topic_arn",
+        "group_size",
+    }
+)
+_REST_ONLY: Final = ("catalog_uri", "catalog_credential")
+_SECRETS: Final = frozenset({"pii_key", "catalog_credential"})
 
 
 class Settings(BaseModel):
@@ -26,7 +48,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     home: Path = Field(Path(".lean-ops"), description="folder of the embedded lake, its state and schemas")
-    profile: Literal["embedded"] = Field("embedded", description="where it runs")
+    profile: Literal["embedded", "aws"] = Field("embedded", description="where it runs")
     database_prefix: str = Field("", pattern=r"^[a-z0-9_]{0,40}$", description="separates environments in one catalog")
 
     max_body_bytes: int = Field(10 * _MB, ge=1024, le=1024 * _MB, description="a larger queue body is a dead letter")
@@ -51,6 +73,27 @@ class Settings(BaseModel):
         Path("~/.cache/lean-ops"), description="Iceberg jars and the Java wrapper, fetched or made once"
     )
 
+    project: str = Field("lean-ops", pattern=_NAME, description="aws: first part of the name of every resource")
+    environment: str | None = Field(None, pattern=_NAME, description="aws: second part of it, such as dev or prod")
+    region: str | None = Field(
+        None, pattern=r"^[a-z]{2,}(-[a-z]+)+-[0-9]+$", description="aws: the region; else what AWS' own settings say"
+    )
+    catalog: Literal["glue", "rest"] = Field("glue", description="aws: the Glue Data Catalog, or an Iceberg REST one")
+    catalog_uri: str | None = Field(
+        None, pattern=r"^https?://[^\s]+$", description="aws: where the REST catalog is; only with catalog rest"
+    )
+    catalog_credential: SecretStr | None = Field(
+        None, min_length=1, description="aws: id and secret for the REST catalog, ID:SECRET; only with catalog rest"
+    )
+    warehouse: str | None = Field(
+        None, min_length=1, max_length=512, description="aws: where the tables lie, s3://BUCKET/PREFIX"
+    )
+    schema_bucket: str | None = Field(None, pattern=_BUCKET, description="aws: the bucket with schemas/")
+    archive_bucket: str | None = Field(None, pattern=_BUCKET, description="aws: the bucket with dlq-archive/")
+    delivery_stream: str | None = Field(None, min_length=1, description="aws: the Firehose stream into RAW")
+    alert_topic_arn: str | None = Field(None, pattern=r"^arn:[^\s]+$", description="aws: the SNS topic of alerts")
+    group_size: int = Field(25, ge=1, le=200, description="aws: topics that one job of the state machine takes")
+
     @property
     def names(self) -> Names:
         """The names of all tables."""
@@ -62,8 +105,8 @@ class Settings(BaseModel):
         return self.home / "catalog.db"
 
     @property
-    def warehouse(self) -> Path:
-        """The tables' files."""
+    def warehouse_dir(self) -> Path:
+        """The tables' files of the embedded lake."""
         return self.home / "warehouse"
 
     @property
@@ -86,6 +129,13 @@ class Settings(BaseModel):
         """What Spark has to say."""
         return self.home / "logs"
 
+    def given(self, key: str) -> str:
+        """A setting that has no default, for a part that can't do without it; WrongUseError if nobody gave it."""
+        value = getattr(self, key)
+        if value is None:
+            raise _missing(key)
+        return str(value)
+
 
 class LoadedSettings(BaseModel):
     """Settings with the origin of each value."""
@@ -96,8 +146,15 @@ class LoadedSettings(BaseModel):
     origins: dict[str, str]
 
 
-def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> LoadedSettings:
-    """Settings from all four places; a wrong key or value is an error that names its place."""
+def load_settings(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str] | None = None,
+    aws_needs: Collection[str] = AWS_NEEDS,
+) -> LoadedSettings:
+    """Settings from all four places; a wrong key or value is an error that names its place.
+
+    In the aws profile `aws_needs` must be given.
+    """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in flags.items() if value is not None}
     values, origins = _from_environment(environ)
@@ -110,6 +167,7 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str] | None = 
     for key, value in given.items():
         values[key], origins[key] = value, f"--{key.replace('_', '-')}"
     settings = _validated(values, origins)
+    _refuse_combination(settings, origins, aws_needs)
     return LoadedSettings(
         settings=settings, origins={key: origins.get(key, "default") for key in Settings.model_fields}
     )
@@ -119,7 +177,7 @@ def _from_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for variable, value in environ.items():
-        if variable.startswith(ENV_PREFIX):
+        if variable.startswith(ENV_PREFIX) and not variable.startswith(_OTHER_PREFIXES):
             key = variable.removeprefix(ENV_PREFIX).lower()
             values[key], origins[key] = value, variable
     return values, origins
@@ -151,12 +209,53 @@ def _validated(values: dict[str, Any], origins: dict[str, str]) -> Settings:
         raise WrongUseError(
             "no such setting" if first["type"] == "extra_forbidden" else str(first["msg"]),
             where=f"{origins.get(key, 'default')}, key '{key}'",
-            found="a secret" if key == "pii_key" else repr(values.get(key)),
+            found="a secret" if key in _SECRETS else repr(values.get(key)),
             expected=_allowed(key),
             remedy="`lean-ops config` lists every setting.",
         ) from error
     return settings.model_copy(
         update={"home": settings.home.expanduser().absolute(), "cache_dir": settings.cache_dir.expanduser().absolute()}
+    )
+
+
+def _refuse_combination(settings: Settings, origins: Mapping[str, str], aws_needs: Collection[str]) -> None:
+    """WrongUseError if two settings contradict each other, or one is missing that the profile needs."""
+    if settings.profile == "embedded":
+        for key in sorted(_AWS_ONLY & origins.keys()):
+            # Otherwise a forgotten profile would write to a local folder what was meant for the account.
+            raise _contradiction(key, origins, "only the aws profile has this setting", "profile 'aws', or no such key")
+        return
+    for key in aws_needs:
+        if getattr(settings, key) is None:
+            raise _missing(key)
+    if settings.catalog == "rest" and settings.catalog_uri is None:
+        raise _missing("catalog_uri")
+    if settings.catalog != "glue":
+        return
+    for key in _REST_ONLY:
+        if getattr(settings, key) is not None:
+            raise _contradiction(key, origins, "the Glue catalog has none", "catalog 'rest', or no such key")
+    if settings.warehouse is not None and not _is_s3_address(settings.warehouse):
+        what = f"{settings.warehouse!r} is no place for tables of the Glue catalog"
+        raise _contradiction("warehouse", origins, what, "s3://BUCKET or s3://BUCKET/PREFIX")
+
+
+def _is_s3_address(warehouse: str) -> bool:
+    bucket, _, prefix = warehouse.removeprefix("s3://").partition("/")
+    return warehouse.startswith("s3://") and bool(re.match(_BUCKET, bucket)) and not re.search(r"\s|//", prefix)
+
+
+def _contradiction(key: str, origins: Mapping[str, str], what: str, expected: str) -> WrongUseError:
+    return WrongUseError(what, where=f"{origins.get(key, 'default')}, key '{key}'", expected=expected)
+
+
+def _missing(key: str) -> WrongUseError:
+    return WrongUseError(
+        "the aws profile needs this setting",
+        where=f"key '{key}'",
+        found="nothing",
+        expected=_allowed(key),
+        remedy=f"Set {ENV_PREFIX}{key.upper()}, or write it into {FILE_NAME}.",
     )
 
 

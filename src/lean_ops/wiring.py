@@ -8,20 +8,24 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lean_ops.lake.catalog import Lake
+from lean_ops.lake.catalog import CATALOG_NAME, Lake
 from lean_ops.lake.shared import SharedTables
 from lean_ops.model.curated_layout import CURATED_RULE
-from lean_ops.state.presence import Presence
+from lean_ops.model.errors import WrongUseError
+from lean_ops.state.presence import Anywhere, Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lean_ops.aws.letter_parts import LetterParts
+    from lean_ops.aws.parts import AwsParts
     from lean_ops.curate.hop import CurateHop
     from lean_ops.govern.gate import RegistryGate
-    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.govern.store import SchemaStore
     from lean_ops.govern.submit import Submissions
     from lean_ops.ingest.archive import Archive
+    from lean_ops.ingest.dead_letters import DeadLetters
     from lean_ops.ingest.intake import Intake, LandedFlush
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
@@ -29,15 +33,22 @@ if TYPE_CHECKING:
     from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.snapshots import History
     from lean_ops.lake.spark import SparkSessions
-    from lean_ops.ledger.books import Books
+    from lean_ops.ledger.books import Alert, Books
     from lean_ops.ledger.reconcile import Reconciler
+    from lean_ops.ledger.status import StateReader
     from lean_ops.model.curated_layout import LayoutRule
     from lean_ops.model.schema import Schema
     from lean_ops.operate.batch import BatchRunner, Hop, Listener
+    from lean_ops.operate.circuit_breaker import Watched
+    from lean_ops.operate.drain_dlq import Drained
+    from lean_ops.operate.health import CloudParts
+    from lean_ops.operate.leases import LeaseKeeper
     from lean_ops.operate.plan import Planner
     from lean_ops.operate.relayout import Relayout
+    from lean_ops.operate.replay_dlq import DlqReplay
     from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
+    from lean_ops.state.port import StateStore
 
 
 def utc_now() -> datetime:
@@ -51,7 +62,7 @@ def _say_nothing(_: object) -> None:
 
 @dataclass
 class Services:
-    """The parts of the embedded product for one home."""
+    """The parts of the product for one home, or for one environment on AWS."""
 
     loaded: LoadedSettings
     clock: Callable[[], datetime] = field(default=utc_now)
@@ -62,20 +73,33 @@ class Services:
         """The settings in force."""
         return self.loaded.settings
 
-    @cached_property
-    def presence(self) -> Presence:
-        """This process as the others see it."""
-        return Presence(self.settings.home / "runners")
+    @property
+    def on_aws(self) -> bool:
+        """Whether the parts are AWS' and not a home's."""
+        return self.settings.profile == "aws"
 
     @cached_property
-    def state(self) -> SqliteStateStore:
+    def _aws(self) -> AwsParts:
+        from lean_ops.aws.parts import AwsParts
+
+        return AwsParts(self.settings)
+
+    @cached_property
+    def presence(self) -> Presence | Anywhere:
+        """This process as the others see it."""
+        return Anywhere() if self.on_aws else Presence(self.settings.home / "runners")
+
+    @cached_property
+    def state(self) -> StateStore:
         """Checkpoints, leases and the registry."""
+        if self.on_aws:
+            return self._aws.state
         return SqliteStateStore(self.settings.state_file, self.settings.lease_seconds, self.presence.is_gone)
 
     @cached_property
     def lake(self) -> Lake:
         """The Iceberg tables."""
-        return Lake(self.settings)
+        return Lake(self.settings, self._aws.place(CATALOG_NAME) if self.on_aws else None)
 
     @cached_property
     def shared(self) -> SharedTables:
@@ -134,17 +158,69 @@ class Services:
         self.flush_recovery.finish_flushes(topic)
 
     @cached_property
+    def _letters(self) -> LetterParts:
+        from lean_ops.aws.letter_parts import LetterParts
+
+        return LetterParts(self.settings)
+
+    def dlq_replay(self) -> DlqReplay:
+        """What brings dead letters through ingestion again."""
+        from lean_ops.operate.replay_dlq import DlqReplay
+        from lean_ops.state.sqlite_errors import SqliteErrorTracker
+
+        return DlqReplay(
+            self.lake,
+            self.landing,
+            self._letters.archive if self.on_aws else self.archive,
+            self._letters.tracker if self.on_aws else SqliteErrorTracker(self.settings.state_file),
+            lambda topic: self.prepare_topic(topic, topic),
+            self.settings.max_body_bytes,
+            self.settings.flush_bytes,
+            self.clock,
+            new_id=lambda: uuid.uuid4().hex,
+        )
+
+    def dead_letters(self) -> DeadLetters:
+        """What takes the letters of the dead-letter queue to their end."""
+        from lean_ops.ingest.dead_letters import KEY, DeadLetters
+        from lean_ops.lake.once import OnceTable
+
+        table = OnceTable(self.lake, self.lake.names.dlq_errors, KEY)
+        letters = self._letters
+        return DeadLetters(letters.archive, letters.tracker, table, letters.topic_of_arn, self.clock)
+
+    def drain_dlq(self, has_time: Callable[[], bool]) -> Drained:
+        """Take every dead letter that can be had now."""
+        from lean_ops.operate.drain_dlq import drain
+
+        return drain(self._letters.queue, self.dead_letters(), has_time)
+
+    def watch_circuits(self) -> Watched:
+        """Look at every topic's circuit, and do what has to be done."""
+        from lean_ops.operate.circuit_breaker import CircuitBreaker
+
+        def tell(alert: Alert) -> None:
+            self.books.raise_alert(alert, self.clock(), repeated=True)
+
+        breaker = CircuitBreaker(self._letters.circuits, self._letters.mappings, tell, self.clock)
+        return breaker.watch(self._letters.topic_queues())
+
+    @cached_property
     def books(self) -> Books:
         """The ledger, the run history and the alerts."""
         from lean_ops.ledger.books import Books
 
-        return Books(self.shared, self.settings.names)
+        topic = self._letters.alert_topic if self.settings.alert_topic_arn else None
+        return Books(self.shared, self.settings.names, topic.publish if topic else None)
 
     @cached_property
     def sessions(self) -> SparkSessions:
         """Spark, once somebody asks for a session."""
         from lean_ops.lake.spark import SparkSessions
 
+        if self.on_aws:
+            remedy = "On AWS the state machine starts them as Glue jobs."
+            raise WrongUseError("batches don't run from here", where="profile 'aws'", remedy=remedy)
         return SparkSessions(self.settings, self.notice)
 
     def batch_runner(
@@ -200,10 +276,14 @@ class Services:
         return CurateHop(self.lake, self.shared, self.sessions, self.schema_tables, schema_of, key, self.clock)
 
     @cached_property
-    def schemas(self) -> SchemaFolder:
+    def schemas(self) -> SchemaStore:
         """The schema files of all topics."""
-        from lean_ops.govern.store import SchemaFolder
+        from lean_ops.govern.lease_lock import LeaseLock
+        from lean_ops.govern.store import SchemaFolder, SchemaStore
 
+        if self.on_aws:
+            lock = LeaseLock(self.state, self.clock)
+            return SchemaStore(self._aws.schema_files, lock, takes_uploads=True)
         return SchemaFolder(self.settings.schemas_dir)
 
     @cached_property
@@ -232,7 +312,7 @@ class Services:
         self.lake.ensure_shared()
         self.shared.append_rows(self.lake.names.ops("schema_versions"), [row])
 
-    def reconciler(self, state: SqliteStateStore | None) -> Reconciler:
+    def reconciler(self, state: StateReader | None) -> Reconciler:
         """What compares the books with the tables; `state` is None where there is no store yet."""
         from lean_ops.ledger.moment import CommitReaders
         from lean_ops.ledger.reconcile import Reconciler
@@ -254,14 +334,25 @@ class Services:
 
         return Planner(self.lake.file, self.settings.names, self.state, self.gate.gates)
 
+    def cloud_parts(self) -> CloudParts:
+        """The parts of an environment on AWS, to be looked at."""
+        from lean_ops.operate.health import CloudParts
+
+        return CloudParts(self.state, self.lake.file, self.settings.names, self.schemas)
+
+    def lease_keeper(self) -> LeaseKeeper:
+        """What takes leases for this process and renews them."""
+        from lean_ops.operate.leases import LeaseKeeper
+
+        return LeaseKeeper(self.state, self.presence.announce(), self.clock, self.settings.lease_seconds / 3)
+
     def new_run(self, on_step: Listener | None = None) -> Run:
         """A run with leases of its own; Spark starts with its first batch and stays until `close`."""
         from lean_ops.operate.hop_run import RunParts
-        from lean_ops.operate.leases import LeaseKeeper
         from lean_ops.operate.run import Run
 
         settings = self.settings
-        keeper = LeaseKeeper(self.state, self.presence.announce(), self.clock, settings.lease_seconds / 3)
+        keeper = self.lease_keeper()
         parts = RunParts(
             self.batch_runner(on_step),
             self.books,

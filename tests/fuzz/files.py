@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests.fuzz import judges
 
-from lean_ops.ingest.archive import HEAD_BYTES, Archive, Refused
+from lean_ops.ingest.archive import Archive, Refused
+from lean_ops.ingest.archive_file import HEAD_BYTES
 from lean_ops.ingest.lines import Spool, read_lines
 from lean_ops.model.envelope import DeadLetter
 from lean_ops.model.envelope import Refusal as Kind

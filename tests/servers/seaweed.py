@@ -1,4 +1,4 @@
-"""SeaweedFS: stands for S3."""
+"""SeaweedFS: stands for S3, and for an Iceberg REST catalog."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from tests.servers.server import ACCESS_KEY, SECRET_KEY, Server, on_aws_endpoint
 
 from lean_ops.model.errors import TerminalError, TransientError
 
+# Where the REST catalog is, among the variables of the server's environment.
+CATALOG_URL: Final = "LEAN_OPS_TESTS_CATALOG_URL"
 _PARTS: Final = ("master", "volume", "filer", "s3")
 _ATTEMPTS: Final = 3
 _PROBE: Final = "readiness-probe"
@@ -37,15 +40,16 @@ def start_seaweed(folder: Path, _cache: Path) -> Server:
 
 
 def _start(program: str, place: Path) -> Server:
-    ports = _free_ports(2 * len(_PARTS))
-    command = [program, "-logtostderr", "server", *_options(place, ports)]
+    *ports, catalog = _free_ports(2 * len(_PARTS) + 1)
+    command = [program, "-logtostderr", "server", *_options(place, ports), f"-s3.port.iceberg={catalog}"]
     process = start("seaweed", command, place, _ENVIRON, _sockets(ports))
     s3 = ports[2 * _PARTS.index("s3")]
     # Its own word that it has the port: an answer alone might be another server's.
     process.wait_for_words(rf"Start Seaweed S3 API Server .* at http port {s3}\b")
+    process.wait_for_words(rf"Start Iceberg REST Catalog Server at http://{HOST}:{catalog}\b")
     server = on_aws_endpoint(process, s3, "AWS_ENDPOINT_URL_S3")
     process.wait_for(lambda: _takes_an_object(server))
-    return server
+    return replace(server, endpoints={**server.endpoints, CATALOG_URL: f"http://{HOST}:{catalog}"})
 
 
 def _options(place: Path, ports: list[int]) -> list[str]:
@@ -56,7 +60,7 @@ def _options(place: Path, ports: list[int]) -> list[str]:
     options = [f"-ip={HOST}", f"-ip.bind={HOST}", "-dir=data", "-filer", "-s3", "-s3.config=s3.json"]
     for position, part in enumerate(_PARTS):
         options += [f"-{part}.port={ports[2 * position]}", f"-{part}.port.grpc={ports[2 * position + 1]}"]
-    options += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.autoCreateBucket=false", "-master.telemetry=false"]
+    options += ["-s3.port.lance=0", "-s3.autoCreateBucket=false", "-master.telemetry=false"]
     # Relative, for the path of a socket has room for about a hundred characters.
     options += ["-filer.localSocket=filer.sock", "-s3.localSocket=s3.sock"]
     # A master that looks for no peers leads at once.

@@ -87,4 +87,4 @@ def test_what_is_missing_or_in_the_way_is_told(files: Any, tmp_path: Path) -> No
 def test_a_batch_starts_no_programs_and_leaves_no_checksums(topic: TopicDriver, services: Services) -> None:
     topic.put({"message_id": "m1", "json_payload": '{"a": 1}'}, {"message_id": "m2", "json_payload": "not JSON"})
     topic.run()
-    assert list(services.settings.warehouse.rglob("*.crc")) == []
+    assert list(services.settings.warehouse_dir.rglob("*.crc")) == []

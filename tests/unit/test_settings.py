@@ -157,5 +157,122 @@ def test_the_file_cannot_move_the_home_it_was_found_by(home: Path) -> None:
 def test_everything_of_a_home_lies_in_it(home: Path) -> None:
     settings = load(home).settings
 
-    for path in (settings.catalog_file, settings.warehouse, settings.state_file, settings.schemas_dir):
+    for path in (settings.catalog_file, settings.warehouse_dir, settings.state_file, settings.schemas_dir):
         assert path.is_relative_to(home)
+
+
+# the aws profile
+
+AWS = {
+    "profile": "aws",
+    "environment": "dev",
+    "warehouse": "s3://lake/warehouse",
+    "schema_bucket": "acme-schemas",
+    "archive_bucket": "acme-archive",
+}
+
+
+def aws_text(**changes: str | None) -> str:
+    values = {key: value for key, value in {**AWS, **changes}.items() if value is not None}
+    return "".join(f'{key} = "{value}"\n' for key, value in values.items())
+
+
+def test_the_aws_profile_is_there_with_what_it_needs_and_defaults_for_the_rest(home: Path) -> None:
+    settings = load(home, aws_text()).settings
+
+    assert (settings.profile, settings.project, settings.environment) == ("aws", "lean-ops", "dev")
+    assert (settings.warehouse, settings.catalog, settings.region) == ("s3://lake/warehouse", "glue", None)
+    assert (settings.schema_bucket, settings.archive_bucket, settings.group_size) == (
+        "acme-schemas",
+        "acme-archive",
+        25,
+    )
+
+
+def test_a_function_is_told_by_its_environment_variables() -> None:
+    environ = {f"LEAN_OPS_{key.upper()}": value for key, value in AWS.items()}
+
+    loaded = load_settings({}, {**environ, "LEAN_OPS_DATABASE_PREFIX": "p_", "LEAN_OPS_GROUP_SIZE": "7"})
+
+    assert (loaded.settings.names.raw_database, loaded.settings.group_size) == ("p_iceberg_raw_db", 7)
+    assert loaded.origins["schema_bucket"] == "LEAN_OPS_SCHEMA_BUCKET"
+
+
+@pytest.mark.parametrize("key", ["environment", "warehouse", "schema_bucket", "archive_bucket"])
+def test_what_the_aws_profile_needs_is_named_when_it_is_missing(home: Path, key: str) -> None:
+    with pytest.raises(WrongUseError) as caught:
+        load(home, aws_text(**{key: None}))
+
+    message = str(caught.value)
+    assert f"key '{key}'" in message
+    assert f"LEAN_OPS_{key.upper()}" in message
+    assert FILE_NAME in message
+
+
+def test_a_function_that_does_less_needs_less() -> None:
+    environ = {"LEAN_OPS_ENVIRONMENT": "dev", "LEAN_OPS_WAREHOUSE": "s3://lake"}
+
+    settings = load_settings({"profile": "aws"}, environ, aws_needs=("environment", "warehouse")).settings
+
+    assert settings.given("warehouse") == "s3://lake"
+    with pytest.raises(WrongUseError, match="key 'schema_bucket'"):
+        settings.given("schema_bucket")
+
+
+@pytest.mark.parametrize("key", sorted({*AWS, "project", "region", "catalog"} - {"profile"}))
+def test_a_setting_of_the_aws_profile_is_refused_in_the_embedded_one(home: Path, key: str) -> None:
+    value = {**AWS, "project": "x", "region": "eu-central-1", "catalog": "glue"}[key]
+
+    with pytest.raises(WrongUseError, match="only the aws profile") as caught:
+        load(home, f'{key} = "{value}"')
+
+    assert f"{home / FILE_NAME}, key '{key}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "allowed"),
+    [
+        ({"warehouse": "/data/lake"}, "warehouse", "s3://BUCKET"),
+        ({"warehouse": "s3://"}, "warehouse", "s3://BUCKET"),
+        ({"warehouse": "s3://lake/a b"}, "warehouse", "s3://BUCKET"),
+        ({"warehouse": "s3://Lake"}, "warehouse", "s3://BUCKET"),
+        ({"catalog": "hive"}, "catalog", "rest"),
+        ({"catalog": "rest"}, "catalog_uri", "catalog_uri"),
+        ({"catalog_uri": "http://catalog"}, "catalog_uri", "catalog 'rest'"),
+        ({"catalog_credential": "id:secret"}, "catalog_credential", "catalog 'rest'"),
+        ({"catalog": "rest", "catalog_uri": "ftp://x"}, "catalog_uri", "https?"),
+        ({"schema_bucket": "Not A Bucket"}, "schema_bucket", "a-z0-9"),
+        ({"region": "here"}, "region", "region"),
+        ({"environment": "a/b"}, "environment", "A-Za-z0-9"),
+    ],
+)
+def test_a_wrong_combination_on_aws_names_the_key_and_what_is_allowed(
+    home: Path, changes: dict[str, str], key: str, allowed: str
+) -> None:
+    with pytest.raises(WrongUseError) as caught:
+        load(home, aws_text(**changes))
+
+    assert f"key '{key}'" in str(caught.value)
+    assert allowed in str(caught.value)
+
+
+def test_a_rest_catalog_decides_itself_what_a_warehouse_is(home: Path) -> None:
+    text = aws_text(catalog="rest", catalog_uri="https://catalog.example/api", warehouse="analytics")
+
+    assert load(home, text).settings.warehouse == "analytics"
+
+
+def test_a_secret_is_never_told(home: Path) -> None:
+    text = aws_text(catalog="rest", catalog_uri="https://catalog.example/api", catalog_credential="id:hush")
+    assert "hush" not in repr(load(home, text))
+
+    with pytest.raises(WrongUseError) as caught:
+        load(home, environ={"LEAN_OPS_PII_KEY": "hush"})
+
+    assert "hush" not in str(caught.value)
+
+
+def test_variables_of_the_bridge_and_of_the_tests_are_no_settings(home: Path) -> None:
+    environ = {"LEAN_OPS_BRIDGE_GCP_PROJECT": "x", "LEAN_OPS_TESTS_WITHOUT_SERVERS": "1"}
+
+    assert set(load(home, environ=environ).origins.values()) == {"default", "--home"}

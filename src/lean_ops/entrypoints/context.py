@@ -37,7 +37,7 @@ class App:
     def services_with_lake(self) -> Services:
         """The services, if there is a lake already: looking at one, or running on one, never makes it."""
         services = self.services
-        if not services.settings.catalog_file.is_file():
+        if not services.on_aws and not services.settings.catalog_file.is_file():
             raise TerminalError(
                 "no lake here", where=str(services.settings.home), remedy="Run `lean-ops init` or `lean-ops demo`."
             )

@@ -11,7 +11,7 @@ from lean_ops.model.errors import TerminalError
 from lean_ops.model.registry import NO_SCHEMA, Flow, Gate, RegistryItem, Status
 
 if TYPE_CHECKING:
-    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.govern.store import SchemaStore
     from lean_ops.model.schema import Schema
     from lean_ops.state.port import Registry
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 class RegistryGate:
     """The gates as the registry has them; an open one's schema comes from the schema folder."""
 
-    def __init__(self, registry: Registry, folder: SchemaFolder) -> None:
+    def __init__(self, registry: Registry, folder: SchemaStore) -> None:
         self._registry = registry
         self._folder = folder
 
     def gates(self) -> dict[str, Gate]:
         """Every known topic's gate, without declared pointers: no schema file is opened."""
-        return {topic: _gate(item) for topic, item in self._registry.items().items()}
+        return {topic: gate_of(item) for topic, item in self._registry.items().items()}
 
     def gate(self, topic: str) -> Gate:
         """One topic's gate; if it is open, with the version and pointers of the active file."""
         item = self._registry.item(topic)
-        gate = _gate(item) if item else NO_SCHEMA
+        gate = gate_of(item) if item else NO_SCHEMA
         if not gate.open:
             return gate
         schema = self.schema(topic)
@@ -79,7 +79,8 @@ def parse_active(content: bytes, where: str) -> Schema:
         raise SchemaError(where, error.problems, remedy=remedy) from None
 
 
-def _gate(item: RegistryItem) -> Gate:
+def gate_of(item: RegistryItem) -> Gate:
+    """The gate as a registry item has it, without the schema's declared pointers."""
     if item.processing_enabled:
         return Gate(True, f"schema {item.schema_version}", item.schema_version or "", curated=item.curated)
     return Gate(open=False, reason=_why_shut(item))

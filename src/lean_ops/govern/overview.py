@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.govern.store import SchemaStore
     from lean_ops.model.registry import RegistryItem
     from lean_ops.state.port import Registry
 
@@ -26,12 +26,12 @@ class TopicLine:
     last_error: str | None
 
 
-def overview(registry: Registry, folder: SchemaFolder) -> tuple[TopicLine, ...]:
+def overview(registry: Registry, folder: SchemaStore) -> tuple[TopicLine, ...]:
     """Every known topic, by name."""
     return tuple(_line(item, folder) for item in registry.items().values())
 
 
-def _line(item: RegistryItem, folder: SchemaFolder) -> TopicLine:
+def _line(item: RegistryItem, folder: SchemaStore) -> TopicLine:
     columns, zones = _size(folder.active(item.topic_name))
     return TopicLine(
         item.topic_name,

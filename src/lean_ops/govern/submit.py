@@ -16,9 +16,9 @@ from lean_ops.model.strict_json import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
-    from lean_ops.govern.store import SchemaFolder
+    from lean_ops.govern.schema_files import Place
+    from lean_ops.govern.store import Pending, SchemaStore
     from lean_ops.state.port import Registry
 
 _KEPT_STATUS: Final = frozenset({Status.DISABLED, Status.REBUILDING})
@@ -27,7 +27,7 @@ _KEPT_STATUS: Final = frozenset({Status.DISABLED, Status.REBUILDING})
 class SchemaRefusedError(SchemaError):
     """A submitted schema that did not become active; `error_file` has the same problems."""
 
-    def __init__(self, topic: str, problems: tuple[Problem, ...], error_file: Path, *, had_active: bool) -> None:
+    def __init__(self, topic: str, problems: tuple[Problem, ...], error_file: Place, *, had_active: bool) -> None:
         self.error_file = error_file
         stays = "The active schema stays in force." if had_active else "The topic still has no schema."
         super().__init__(f"schema of topic {topic!r}", problems, remedy=f"{stays} The reasons are in {error_file}.")
@@ -41,7 +41,7 @@ class Activation:
     schema: Schema
     change_class: ChangeClass
     changes: tuple[Change, ...]
-    archived: Path | None
+    archived: Place | None
     changed: bool = True
 
 
@@ -63,7 +63,7 @@ class Submissions:
     After a crash both may see the same schema again.
     """
 
-    folder: SchemaFolder
+    folder: SchemaStore
     registry: Registry
     tables: Tables
     record_version: Callable[[Mapping[str, Any]], None]
@@ -83,16 +83,40 @@ class Submissions:
             self._reconcile(topic, now)
             active = self._active(topic)
             if active is not None and self.folder.active(topic) == content:
-                return Activation(topic, active, ChangeClass.COMPATIBLE, (), None, changed=False)
-            self.folder.put_pending(topic, content, request)
+                return _unchanged(topic, active)
+            pending = self.folder.put_pending(topic, content, request)
+            return self._judge(topic, pending, active, _History(submitted_by, request), now)
+
+    def submit_pending(self, topic: str, *, submitted_by: str, now: datetime) -> Activation | None:
+        """The same for what was uploaded as pending; None if nothing waits there. Safe to repeat at any time."""
+        with self.folder.locked(topic):
+            self._reconcile(topic, now)
+            pending = self.folder.pending(topic)
+            if pending is None:
+                return None
+            active = self._active(topic)
+            if active is not None and self.folder.active(topic) == pending.schema.content:
+                self.folder.discard(topic, pending)
+                return _unchanged(topic, active)
             try:
-                schema = self._validated(topic, content, active)
+                history = _History(submitted_by, _request(pending))
             except SchemaError as error:
-                raise self._refused(topic, error, now, had_active=active is not None) from None
-            # Before the schema is active: what its gate lets through needs somewhere to go. Tables that this can't
-            # make leave the active schema in force.
-            self.tables.ensure(schema)
-            return self._activate(topic, schema, active, _History(submitted_by, request), now)
+                raise self._refused(topic, pending, error, now, had_active=active is not None) from None
+            return self._judge(topic, pending, active, history, now)
+
+    def _judge(
+        self, topic: str, pending: Pending, active: Schema | None, history: _History, now: datetime
+    ) -> Activation:
+        try:
+            schema = self._validated(topic, pending.schema.content, active)
+        except SchemaError as error:
+            raise self._refused(topic, pending, error, now, had_active=active is not None) from None
+        # Before the schema is active: what its gate lets through needs somewhere to go. Tables that this can't
+        # make leave the active schema in force.
+        self.tables.ensure(schema)
+        activation = self._activate(topic, pending, schema, active, history, now)
+        self.folder.discard(topic, pending)
+        return activation
 
     def reconcile_registry(self, topic: str, now: datetime) -> RegistryItem | None:
         """Make registry and history follow the folder, finishing what a crash interrupted."""
@@ -131,7 +155,13 @@ class Submissions:
     # success
 
     def _activate(
-        self, topic: str, schema: Schema, active: Schema | None, history: _History, now: datetime
+        self,
+        topic: str,
+        pending: Pending,
+        schema: Schema,
+        active: Schema | None,
+        history: _History,
+        now: datetime,
     ) -> Activation:
         changes = compare(active, schema) if active else ()
         change_class = classify(changes) if active else ChangeClass.NEW
@@ -144,7 +174,8 @@ class Submissions:
             "justification": history.justification,
             "applied_at": now.isoformat(),
         }
-        archived = self.folder.activate(topic, active.schema_version if active else None, note, now)
+        old_version = active.schema_version if active else None
+        archived = self.folder.activate(topic, pending.schema.content, old_version, note, now)
         self._reconcile(topic, now)
         return Activation(topic, schema, change_class, changes, archived)
 
@@ -184,11 +215,14 @@ class Submissions:
 
     # failure
 
-    def _refused(self, topic: str, error: SchemaError, now: datetime, *, had_active: bool) -> SchemaRefusedError:
+    def _refused(
+        self, topic: str, pending: Pending, error: SchemaError, now: datetime, *, had_active: bool
+    ) -> SchemaRefusedError:
         errors = [problem.to_dict() for problem in error.problems]
-        file = self.folder.fail(topic, {"errors": errors, "submitted_at": now.isoformat()})
+        failed = {"errors": errors, "submitted_at": now.isoformat()}
+        file = self.folder.fail(topic, pending.schema.content, failed)
 
-        def failed(item: RegistryItem) -> RegistryItem:
+        def told(item: RegistryItem) -> RegistryItem:
             never_ready = not had_active and item.status not in _KEPT_STATUS
             return replace(
                 item,
@@ -198,7 +232,8 @@ class Submissions:
                 updated_at=now.isoformat(),
             )
 
-        self.registry.update_item(topic, failed)
+        self.registry.update_item(topic, told)
+        self.folder.discard(topic, pending)
         return SchemaRefusedError(topic, error.problems, file, had_active=had_active)
 
 
@@ -212,6 +247,27 @@ class _History:
     @property
     def justification(self) -> str | None:
         return (self.request or {}).get("justification")
+
+
+def _unchanged(topic: str, active: Schema) -> Activation:
+    return Activation(topic, active, ChangeClass.COMPATIBLE, (), None, changed=False)
+
+
+def _request(pending: Pending) -> dict[str, Any] | None:
+    """What was asked along with an upload; SchemaError if that can't be understood."""
+    if pending.request is None:
+        return None
+    try:
+        request = json.loads(pending.request.content)
+    except (ValueError, RecursionError):
+        request = None
+    if not isinstance(request, dict):
+        raise SchemaError("request", [Problem(("request",), "request.json is not a JSON object")])
+    justification = request.get("justification")
+    if not isinstance(justification, str | None):
+        found = Problem(("request", "justification"), "is no text", shown(justification), "a sentence")
+        raise SchemaError("request", [found])
+    return request
 
 
 def _steps_back(active: Schema, schema: Schema) -> Iterator[Problem]:

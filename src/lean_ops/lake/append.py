@@ -102,14 +102,14 @@ def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, 
 
 
 def _commit(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:
-    with _without_history(table).transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
+    with without_history(table).transaction() as transaction:  # noqa: SIM117  the append must end before its transaction
         with transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append() as append:
             for file in files:
                 append.append_data_file(file)
     return int(append.snapshot_id)
 
 
-def _without_history(table: Table) -> Table:
+def without_history(table: Table) -> Table:
     """The same table as if main's newest snapshot were its first.
 
     A transaction copies all metadata it is given a dozen times, so appends would get slower with every snapshot

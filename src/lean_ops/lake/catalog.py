@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import sqlite3
 import threading
-from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.altered import refuse_altered
-from lean_ops.lake.catalog_file import CatalogFile
+from lean_ops.lake.home_place import HomePlace
 from lean_ops.model.data_type import DataType, Kind
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import RAW, STANDARDIZED, ColumnType, TableName, TableShape
-from lean_ops.sqlite_file import BUSY_SECONDS, database_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.partitioning import PartitionSpec
@@ -26,6 +21,8 @@ if TYPE_CHECKING:
     from pyiceberg.transforms import Transform
     from pyiceberg.types import IcebergType
 
+    from lean_ops.lake.place import CatalogPlace
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.model.partitioning import PartitionField
     from lean_ops.settings import Settings
 
@@ -49,51 +46,27 @@ MANY_BATCHES: Final = {"commit.manifest.min-count-to-merge": "10"}
 
 
 class Lake:
-    """The tables of one home. Opened when first used, safe to share between threads."""
+    """The tables of one catalog. Opened when first used, safe to share between threads."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, place: CatalogPlace | None = None) -> None:
+        self._format_version = settings.format_version
+        self._place = place or HomePlace(CATALOG_NAME, settings.catalog_file, settings.warehouse_dir)
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
         self.names = settings.names
-        self.file = CatalogFile(settings.catalog_file, CATALOG_NAME)
+
+    @property
+    def file(self) -> CatalogReader:
+        """The catalog for those who only read."""
+        return self._place.reader
 
     @property
     def catalog(self) -> Catalog:
         """The pyiceberg catalog."""
         with self._lock:
             if self._catalog is None:
-                self._catalog = self._open()
+                self._catalog = self._place.open()
             return self._catalog
-
-    def _open(self) -> Catalog:
-        from lean_ops.lake.home_catalog import HomeCatalog
-
-        file, warehouse = self._settings.catalog_file, self._settings.warehouse
-        warehouse.mkdir(parents=True, exist_ok=True)
-        with self._making():
-            self._use_wal(file)
-            return HomeCatalog(CATALOG_NAME, file, warehouse)
-
-    def _use_wal(self, file: Path) -> None:
-        """Write-ahead logging stays with the file: readers never wait for a writer."""
-        try:
-            with closing(sqlite3.connect(file, timeout=BUSY_SECONDS)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.Error as error:
-            raise database_error(file, error) from error
-
-    @contextmanager
-    def _making(self) -> Iterator[None]:
-        """One process at a time: pyiceberg looks whether something is there and then makes it, in two steps."""
-        with self._settings.catalog_file.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _ensure_database(self, database: str) -> None:
-        if not self.catalog.namespace_exists(database):
-            with self._making():
-                self.catalog.create_namespace_if_not_exists(database)
 
     def load(self, name: TableName) -> Table:
         """A table that must be there."""
@@ -118,38 +91,38 @@ class Lake:
         try:
             return self.catalog.load_table(identifier)
         except NoSuchTableError:
-            self._ensure_database(name.database)
+            self._place.ensure_database(self.catalog, name.database)
         self._refuse_dropped(name)
-        version = {"format-version": str(self._settings.format_version)}
+        version = {"format-version": str(self._format_version)}
         properties = {**_TABLE_PROPERTIES, **version, **(more_properties or {})}
         schema = _schema(shape)
         try:
             return self.catalog.create_table(
-                identifier, schema, partition_spec=_partition_spec(shape, schema), properties=properties
+                identifier,
+                schema,
+                location=self._place.location_of(name),
+                partition_spec=_partition_spec(shape, schema),
+                properties=properties,
             )
         except TableAlreadyExistsError:  # another process was faster
             return self.catalog.load_table(identifier)
 
     def _refuse_dropped(self, name: TableName) -> None:
-        """A table whose files are there was dropped by hand; one made in its place would hide what it holds.
-
-        A creation that was interrupted leaves the first metadata file alone, and is done again.
-        """
-        metadata = self._settings.warehouse / name.database / name.table / "metadata"
-        newest = max((file.name for file in metadata.glob("*.metadata.json")), default="00000-")
+        """A table whose files are there was dropped by hand; one made in its place would hide what it holds."""
+        newest = self._place.leftover(name)
         # Asked again after that look: another process may have made the table and written to it meanwhile.
-        if not newest.startswith("00000-") and not self.exists(name):
+        if newest is not None and not self.exists(name):
             raise TerminalError(
                 "the table is gone from the catalog, and its files are still there",
                 where=str(name),
-                found=str(metadata / newest),
+                found=newest,
                 remedy="Register that metadata file again; docs/runbook-faults.md shows how.",
             )
 
     def ensure_shared(self) -> None:
         """The databases, and every table that all topics share."""
         for database in self.names.databases:
-            self._ensure_database(database)
+            self._place.ensure_database(self.catalog, database)
         for name, shape in self.names.shared.items():
             self.ensure(name, shape)
 

@@ -7,10 +7,10 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.lake.metadata_file import damaged_metadata, metadata_path
+from lean_ops.lake.metadata_file import damaged_metadata, is_object, metadata_path
 from lean_ops.lake.outlines import Outlines
+from lean_ops.lake.reader import by_topic
 from lean_ops.lake.snapshots import History, history_from_json
-from lean_ops.model.tables import RAW_SUFFIX
 from lean_ops.sqlite_file import database_error, open_to_read
 
 if TYPE_CHECKING:
@@ -65,33 +65,42 @@ class CatalogFile:
 
     def raw_locations(self, names: Names) -> dict[str, str]:
         """Metadata locations of the RAW tables, by topic."""
-        return {
-            table.removesuffix(RAW_SUFFIX): location
-            for table, location in self.locations(names.raw_database).items()
-            if table.endswith(RAW_SUFFIX)
-        }
+        return by_topic(self.locations(names.raw_database))
 
     def history(self, name: TableName) -> History | None:
         """A table's history; None if there is no such table."""
         location = self.location(name)
         return read_history(str(name), location) if location else None
 
+    def read_history(self, table: str, location: str) -> History:
+        """The history in a metadata file."""
+        return read_history(table, location)
+
 
 def read_history(table: str, location: str) -> History:
-    """The history in a metadata file of the local warehouse."""
-    metadata = _read_metadata(table, location)
+    """The history in a metadata file, wherever it lies."""
+    return history_of_content(table, location, _read_metadata(table, location))
+
+
+def _read_metadata(table: str, location: str) -> bytes:
     try:
+        return _read_object(location) if is_object(location) else metadata_path(table, location).read_bytes()
+    except OSError as error:
+        raise damaged_metadata(table, location, error) from error
+
+
+def _read_object(location: str) -> bytes:
+    from lean_ops.lake.object_store import read_object
+
+    return read_object(location)
+
+
+def history_of_content(table: str, location: str, content: bytes) -> History:
+    """The history in a metadata file's content; TerminalError if it can't be understood."""
+    try:
+        metadata: dict[str, Any] = json.loads(content)
         history = history_from_json(table, metadata)
         history.check()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged_metadata(table, location, error) from error
     return history
-
-
-def _read_metadata(table: str, location: str) -> dict[str, Any]:
-    path = metadata_path(table, location)
-    try:
-        metadata: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise damaged_metadata(table, str(path), error) from error
-    return metadata

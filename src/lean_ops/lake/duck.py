@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lean_ops.lake.damage import damaged_parquet
+from lean_ops.lake.object_store import COPIES
 from lean_ops.lake.table_files import quoted, text_list
 from lean_ops.model.errors import TerminalError
 
@@ -32,6 +33,7 @@ def connection_to(tables: Iterable[TableFiles]) -> Iterator[duckdb.DuckDBPyConne
     import duckdb
 
     paths = [path for files in tables for path in files.paths]
+    COPIES.fetch(paths)
     try:
         with closing(_connect(paths)) as connection:
             yield connection

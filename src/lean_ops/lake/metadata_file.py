@@ -1,4 +1,4 @@
-"""Where a table's metadata file lies in the local warehouse, and what is told of one that is missing or damaged."""
+"""Where a table's metadata file lies, and what is told of one that is missing or damaged."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from urllib.parse import unquote
 from lean_ops.model.errors import TerminalError
 
 _LINE_END: Final = "\n"
+_OBJECT_STORES: Final = ("s3://", "s3a://", "s3n://")
+
+
+def is_object(location: str) -> bool:
+    """Whether a location is in an object store, not on this machine."""
+    return location.startswith(_OBJECT_STORES)
 
 
 def metadata_path(table: str, location: str) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.table_files import TableFiles
     from lean_ops.model.tables import Names
 
@@ -40,7 +40,7 @@ class QuerySession:
     """The tables of one home at one moment, for SQL that a person or a program brings along."""
 
     names: Names
-    catalog: CatalogFile
+    catalog: CatalogReader
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """The rows of one SELECT; WrongUseError for anything that writes, reads files or can't be understood."""

@@ -213,7 +213,7 @@ def _session_conf(settings: Settings, is_brief: bool) -> dict[str, str]:
         f"{catalog}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
         f"{catalog}.uri": f"jdbc:sqlite:{settings.catalog_file}?busy_timeout=30000",
         f"{catalog}.jdbc.schema-version": "V1",
-        f"{catalog}.warehouse": f"file://{settings.warehouse}",
+        f"{catalog}.warehouse": f"file://{settings.warehouse_dir}",
         f"{catalog}.io-impl": FILE_IO_CLASS,
         "spark.hadoop.fs.file.impl": FILE_SYSTEM_CLASS,
         # pyiceberg commits to the same tables: a cached table would be a stale one.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.damage import naming_damage
-from lean_ops.lake.metadata_file import damaged_metadata
+from lean_ops.lake.metadata_file import damaged_metadata, is_object
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -115,13 +115,21 @@ def open_table(location: str) -> Table:
     from pyiceberg.exceptions import ValidationError
     from pyiceberg.table import StaticTable
 
-    from lean_ops.lake.local_files import IMPLEMENTATION
-
     try:
-        return StaticTable.from_metadata(location, {"py-io-impl": IMPLEMENTATION})
+        return StaticTable.from_metadata(location, _io_properties(location))
     except (OSError, ValidationError, ValueError) as error:
         name = ".".join(location.split("/")[-4:-2])  # …/database/table/metadata/file
         raise damaged_metadata(name, location, error) from error
+
+
+def _io_properties(location: str) -> dict[str, str]:
+    if is_object(location):
+        from lean_ops.lake.object_store import io_properties
+
+        return io_properties()
+    from lean_ops.lake.local_files import IMPLEMENTATION
+
+    return {"py-io-impl": IMPLEMENTATION}
 
 
 def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id: int | None = None) -> TableFiles:
@@ -154,15 +162,24 @@ def _noting_writers(writers: dict[str, int | None]) -> Callable[[ManifestEntry],
 def _table_files(
     columns: tuple[DuckColumn, ...], tasks: Sequence[FileScanTask], writers: Mapping[str, int | None]
 ) -> TableFiles:
-    from lean_ops.lake.local_files import local_path
-
     data = (
-        DataFile(str(local_path(location)), location, writers.get(location), bool(task.delete_files))
+        DataFile(_path(location), location, writers.get(location), bool(task.delete_files))
         for task in tasks
         for location in (task.file.file_path,)
     )
-    deletes = {str(local_path(location)) for location in _delete_locations(tasks)}
+    deletes = {_path(location) for location in _delete_locations(tasks)}
     return TableFiles(columns, tuple(sorted(data, key=lambda file: file.path)), tuple(sorted(deletes)))
+
+
+def _path(location: str) -> str:
+    """The file that a reader opens: the table's own, or the copy of an object, which is fetched before a query."""
+    if is_object(location):
+        from lean_ops.lake.object_store import COPIES
+
+        return str(COPIES.path_of(location))
+    from lean_ops.lake.local_files import local_path
+
+    return str(local_path(location))
 
 
 def _delete_locations(tasks: Iterable[FileScanTask]) -> set[str]:

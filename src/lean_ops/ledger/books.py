@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from lean_ops.model.errors import LeanOpsError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from lean_ops.lake.shared import SharedTables
@@ -109,11 +111,12 @@ def error_rate_alert(batch: Batch, counts: Counts) -> Alert | None:
 
 
 class Books:
-    """The operational tables as a batch writes them."""
+    """The operational tables as a batch writes them; `publish` tells an alert to whoever has subscribed."""
 
-    def __init__(self, shared: SharedTables, names: Names) -> None:
+    def __init__(self, shared: SharedTables, names: Names, publish: Callable[[Alert], None] | None = None) -> None:
         self._shared = shared
         self._names = names
+        self._publish = publish
         self._log = structlog.get_logger("lean_ops.books")
 
     def append(self, table: str, row: dict[str, Any]) -> None:
@@ -122,11 +125,25 @@ class Books:
 
     def append_once(self, table: str, row: dict[str, Any], key: Sequence[str], repeated: bool) -> None:
         """Append a row unless an earlier try of the same work (`repeated`) has left one with the same key."""
-        name = self._names.ops(table)
-        if not (repeated and self._shared.count(name, **{column: row[column] for column in key})):
-            self._shared.append_rows(name, [row])
+        if not (repeated and self._has(table, row, key)):
+            self.append(table, row)
+
+    def _has(self, table: str, row: dict[str, Any], key: Sequence[str]) -> bool:
+        return bool(self._shared.count(self._names.ops(table), **{column: row[column] for column in key}))
 
     def raise_alert(self, alert: Alert, now: datetime, repeated: bool = False) -> None:
-        """Tell whoever listens: a log line and a row."""
+        """Tell whoever listens: a log line, and once a word to whoever has subscribed, and a row."""
         self._log.warning("alert", kind=alert.kind, severity=alert.severity, topic=alert.topic, message=alert.message)
-        self.append_once("alerts", alert.row(now), ("topic_name", "alert_id"), repeated)
+        row = alert.row(now)
+        if repeated and self._has("alerts", row, ("topic_name", "alert_id")):
+            return
+        self._tell(alert)  # before the row, so that a crash in between tells twice rather than never
+        self.append("alerts", row)
+
+    def _tell(self, alert: Alert) -> None:
+        try:
+            if self._publish is not None:
+                self._publish(alert)
+        except LeanOpsError as error:
+            # The row still tells; work must not fail because nobody could be called.
+            self._log.error("alert not published", alert_id=alert.alert_id, reason=str(error))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.expressions import BooleanExpression
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.snapshots import History
     from lean_ops.ledger.status import StateReader
     from lean_ops.model.batch import Intent
@@ -50,7 +50,7 @@ class Moment:
     items: Mapping[str, RegistryItem]
 
 
-def take_moment(catalog: CatalogFile, names: Names, state: StateReader | None, topics: Sequence[str]) -> Moment:
+def take_moment(catalog: CatalogReader, names: Names, state: StateReader | None, topics: Sequence[str]) -> Moment:
     """The moment at which no zone table of these topics moved while state and books were looked up.
 
     The order matters: a batch is published, then booked, then closed in the store, and its error rows are there
@@ -70,7 +70,7 @@ def take_moment(catalog: CatalogFile, names: Names, state: StateReader | None, t
     return Moment(after, shared, checkpoints, items)
 
 
-def _located(catalog: CatalogFile, databases: Sequence[str], wanted: Sequence[TableName]) -> dict[TableName, str]:
+def _located(catalog: CatalogReader, databases: Sequence[str], wanted: Sequence[TableName]) -> dict[TableName, str]:
     locations = {database: catalog.locations(database) for database in databases}
     found = ((name, locations.get(name.database, {}).get(name.table)) for name in wanted)
     return {name: location for name, location in found if location is not None}

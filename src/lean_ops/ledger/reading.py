@@ -11,7 +11,7 @@ from lean_ops.lake.table_files import literal, open_table, plan
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.table_files import TableFiles
     from lean_ops.model.tables import Names, TableName
 
@@ -36,7 +36,7 @@ class ErrorReport:
 class LedgerReader:
     """The shared tables as a person reads them."""
 
-    catalog: CatalogFile
+    catalog: CatalogReader
     names: Names
 
     def errors(self, topic: str | None, limit: int = DEFAULT_LIMIT) -> ErrorReport:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.table_files import TableFiles
     from lean_ops.ledger.moment import CommitReaders, Moment, TopicTables
     from lean_ops.ledger.status import StateReader
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Reconciler:
     """Compares books and tables of any topics; creates nothing."""
 
-    catalog: CatalogFile
+    catalog: CatalogReader
     names: Names
     state: StateReader | None
     readers: CommitReaders

@@ -175,10 +175,14 @@ class _TopicRecount:
         return _Counted(counts, counts.inserted, source, findings)
 
     def _count_raw(self, connection: duckdb.DuckDBPyConnection, lines: ZoneLines) -> _Counted:
-        """RAW's rows and dead letters. What the dead-letter queue brought never passed a flush: no line counts it."""
+        """RAW's rows and dead letters. What the dead-letter queue brought never passed a flush: no line counts it.
+
+        What ingestion refused of Firehose's error output did, and is archived under its flush's id.
+        """
         connection.execute(
-            "CREATE VIEW dead_letters AS SELECT * FROM dlq_errors"  # noqa: S608
-            f" WHERE source = 'ingest' AND topic_name = {literal(self.tables.topic)}"
+            f"CREATE VIEW dead_letters AS SELECT * FROM dlq_errors WHERE topic_name = {literal(self.tables.topic)}"  # noqa: S608
+            r" AND (source = 'ingest' OR regexp_extract(archive_path, '([^/]+)-[0-9]+[.]json$', 1) IN"
+            " (SELECT batch_id FROM lines WHERE zone = 'raw'))"
         )
         [found] = rows(connection, "SELECT count(*) AS row_count FROM raw")
         letters, findings = dead_letters(connection)

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from lean_ops.lake.catalog_file import read_history
 from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import Flow, RegistryItem, Status
 from lean_ops.sqlite_file import database_error, open_to_read
 from lean_ops.state.port import Checkpoint, CheckpointReader
-from lean_ops.state.sqlite import WITHOUT_BACKUP
+from lean_ops.state.sqlite_connection import WITHOUT_BACKUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.snapshots import History, Outline
     from lean_ops.model.batch import Intent
     from lean_ops.model.tables import Names, TableName
@@ -67,12 +66,13 @@ class _Table:
 
     name: str
     location: str | None
+    catalog: CatalogReader
     outline: Outline | None = None
     problem: str | None = None
 
     @property
     def history(self) -> History | None:
-        return read_history(self.name, self.location) if self.location else None
+        return self.catalog.read_history(self.name, self.location) if self.location else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ class TopicStatus:
     problem: str | None
 
 
-def topics_of(catalog: CatalogFile, names: Names, state: StateReader | None) -> list[str]:
+def topics_of(catalog: CatalogReader, names: Names, state: StateReader | None) -> list[str]:
     """Every topic there is: registered, or with a RAW table."""
     registered = state.items() if state else {}
     return sorted({*registered, *catalog.raw_locations(names)})
 
 
 def lake_status(
-    catalog: CatalogFile, names: Names, state: StateReader | None, holders: Mapping[str, str]
+    catalog: CatalogReader, names: Names, state: StateReader | None, holders: Mapping[str, str]
 ) -> tuple[TopicStatus, ...]:
     """Every topic's status, by name; nothing is kept for the next time, because looking writes nothing."""
     items, checkpoints = (state.items(), state.checkpoints()) if state else ({}, {})
@@ -127,13 +127,13 @@ def lake_status(
     return tuple(status(topic) for topic in sorted({*items, *raw}))
 
 
-def _seen(catalog: CatalogFile, name: TableName, location: str | None) -> _Table:
+def _seen(catalog: CatalogReader, name: TableName, location: str | None) -> _Table:
     """The table at a metadata file; one that is damaged must not hide the others."""
     try:
         outline = catalog.outlines.outline(str(name), location) if location else None
     except LeanOpsError as error:
-        return _Table(str(name), location, problem=str(error))
-    return _Table(str(name), location, outline)
+        return _Table(str(name), location, catalog, problem=str(error))
+    return _Table(str(name), location, catalog, outline)
 
 
 def topic_status(

@@ -21,7 +21,7 @@ from lean_ops.model.tables import BATCH_ID
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.ledger.curated_fates import CuratedError, RowFate
     from lean_ops.ledger.finding import Row
     from lean_ops.ledger.status import StateReader
@@ -95,7 +95,7 @@ class _Zones:
 class Tracer:
     """Finds messages in every zone."""
 
-    catalog: CatalogFile
+    catalog: CatalogReader
     names: Names
     state: StateReader | None
 

@@ -154,7 +154,7 @@ def _read_table(name: str, location: str, histories: list[History], faults: list
 def _catalog(settings: Settings, tables: _Tables) -> Check:
     file = settings.catalog_file
     if not file.is_file():
-        orphans = settings.warehouse.is_dir() and any(settings.warehouse.iterdir())
+        orphans = settings.warehouse_dir.is_dir() and any(settings.warehouse_dir.iterdir())
         detail = f"there is no {file}" + (", but the warehouse holds tables" if orphans else " yet")
         return Check("catalog", not orphans, detail, "Restore the file from a backup." if orphans else _INIT)
     faults = (*_integrity_faults(file), *tables.faults)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lean_ops.lake.catalog_file import read_history
 from lean_ops.model.batch import Batch, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.registry import NO_SCHEMA, Gate
@@ -15,7 +14,7 @@ from lean_ops.operate.untouched import refuse_behind, refuse_touched, table_gone
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lean_ops.lake.catalog_file import CatalogFile
+    from lean_ops.lake.reader import CatalogReader
     from lean_ops.lake.snapshots import History, Outline
     from lean_ops.model.batch import Intent
     from lean_ops.model.tables import Names
@@ -112,7 +111,7 @@ class Planner:
 
     def __init__(
         self,
-        catalog: CatalogFile,
+        catalog: CatalogReader,
         names: Names,
         checkpoints: CheckpointReader,
         gates: Callable[[], Mapping[str, Gate]],
@@ -148,9 +147,9 @@ class Planner:
         return _plan_hop(topic, zone, gate, tables, self._checkpoints.checkpoint(pipeline_id(zone, topic)))
 
     def _tables(self, topic: str, locations: Mapping[Zone, Mapping[str, str]]) -> dict[Zone, _Table]:
-        outline = self._catalog.outlines.outline
+        catalog = self._catalog
         return {
-            zone: _Table(str(self._names.of_zone(zone, topic)), found.get(topic), outline)
+            zone: _Table(str(self._names.of_zone(zone, topic)), found.get(topic), catalog)
             for zone, found in locations.items()
         }
 
@@ -169,14 +168,14 @@ class _Table:
 
     name: str
     location: str | None
-    read_outline: Callable[[str, str], Outline]
+    catalog: CatalogReader
 
     def outline(self) -> Outline | None:
         """The quick look, which is enough to see that there is nothing to do."""
-        return self.read_outline(self.name, self.location) if self.location else None
+        return self.catalog.outlines.outline(self.name, self.location) if self.location else None
 
     def history(self) -> History | None:
-        return read_history(self.name, self.location) if self.location else None
+        return self.catalog.read_history(self.name, self.location) if self.location else None
 
 
 def _refuse_unknown(topics: Sequence[str], known: Sequence[str]) -> None:

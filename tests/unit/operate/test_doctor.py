@@ -70,7 +70,7 @@ def look(settings: Settings, environ: dict[str, str], now: datetime | None = Non
 
 
 def metadata_of(settings: Settings, table: str) -> Path:
-    return next(settings.warehouse.glob(f"*/{table}/metadata/*.metadata.json"))
+    return next(settings.warehouse_dir.glob(f"*/{table}/metadata/*.metadata.json"))
 
 
 def test_a_home_that_is_not_made_yet_is_well_and_is_not_made(settings: Settings, environ: dict[str, str]) -> None:
@@ -161,7 +161,7 @@ def test_a_missing_shared_table_sends_to_init(healthy: Settings, environ: dict[s
 
 
 def test_many_faults_are_counted_not_listed(healthy: Settings, environ: dict[str, str]) -> None:
-    for metadata in healthy.warehouse.glob("ops_db/*/metadata/*.metadata.json"):
+    for metadata in healthy.warehouse_dir.glob("ops_db/*/metadata/*.metadata.json"):
         metadata.unlink()
 
     assert "and 4 more" in look(healthy, environ)["catalog"].detail

@@ -23,11 +23,18 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(ctx: typer.Context) -> None:
-    """Check Python, Java, jars, disk, home, catalog, state, clock and credentials. Changes nothing."""
+    """Check Python, Java, jars, disk, home, catalog, state, clock and credentials; on AWS the parts there.
+
+    Changes nothing.
+    """
     from lean_ops.operate.doctor import examine
 
     call = app_of(ctx)
-    checks = examine(call.services.settings, os.environ, call.services.clock())
+    services = call.services
+    if services.on_aws:
+        checks = services.cloud_parts().examine()
+    else:
+        checks = examine(services.settings, os.environ, services.clock())
     if call.console.as_json:
         call.console.document([asdict(check) for check in checks])
     else:

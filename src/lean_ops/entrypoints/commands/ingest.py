@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,23 +34,31 @@ def ingest(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(help="Topic, or the Pub/Sub or queue name that stands for it.")],
     files: Annotated[list[str], typer.Argument(metavar="FILE…|-", help="Queue bodies, one JSON a line; - is stdin.")],
+    from_firehose_errors: Annotated[
+        bool,
+        typer.Option("--from-firehose-errors", help="The files, or all in a folder, are error output of Firehose."),
+    ] = False,
 ) -> None:
     """Bring queue bodies into RAW; what can't be taken goes to the dead letters with its reason."""
+    from lean_ops.ingest.firehose_errors import FirehoseErrors, error_files
     from lean_ops.ingest.intake import StoppedError
 
     call = app_of(ctx)
     name = parse_topic(topic)
+    errors = FirehoseErrors(name) if from_firehose_errors else None
+    files = error_files(files) if errors else files
     check_sources(files)
     services = call.services
     with _progress(call, files) as (say, on_read):
         intake = services.intake(name, topic, lambda landed: say(_flush_line(landed)), on_read)
+        intake = replace(intake, read_lines=errors.read_lines) if errors else intake
         try:
             report, error = intake.take(name, files), None
         except StoppedError as stopped:
             report, error = stopped.report, stopped
         finally:
             services.presence.leave()
-    _show(call, report, error)
+    _show(call, report, error, dict(sorted(errors.others.items())) if errors else {})
     if error:
         raise typer.Exit(1)
 
@@ -77,13 +86,16 @@ def _progress(call: App, files: list[str]) -> Iterator[tuple[Callable[[str], Non
         yield say, lambda count: bar.advance(task, count)
 
 
-def _show(call: App, report: Report, error: LeanOpsError | None) -> None:
+def _show(call: App, report: Report, error: LeanOpsError | None, others: dict[str, int]) -> None:
     if error:
         call.console.fault(f"error: {error}")
     if call.console.as_json:
-        call.console.document({**_document(report), **({"error": _error(error)} if error else {})})
+        more = {**({"other_topics": others} if others else {}), **({"error": _error(error)} if error else {})}
+        call.console.document({**_document(report), **more})
     else:
         _show_refused(call, report)
+        if others:
+            call.console.say(escape(_others_line(others)))
         if report.lines or not error:  # input that nothing landed of is not empty
             call.console.say(escape(totals_line(report)))
 
@@ -112,6 +124,14 @@ def totals_line(report: Report) -> str:
     by_type = ", ".join(f"{count} {kind}" for kind, count in sorted(report.dead_letters.items()))
     dead = f"{report.dead_letters.total()} dead letters{f' ({by_type})' if by_type else ''}"
     return f"{report.topic}: {report.lines} lines: {report.raw} in RAW, {dead}, {report.blank} blank"
+
+
+def _others_line(others: dict[str, int]) -> str:
+    """Whose records were left alone, the most first."""
+    most = sorted(others, key=lambda topic: (-others[topic], topic))
+    named = ", ".join(f"{topic} {others[topic]}" for topic in most[:_SHOWN_REFUSALS])
+    more = f" and {len(most) - _SHOWN_REFUSALS} more topics" if len(most) > _SHOWN_REFUSALS else ""
+    return f"left alone, because they are other topics': {named}{more}; ingest the same files for each of these"
 
 
 def _flush_line(landed: LandedFlush) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lean_ops.ledger.fates import CopyFate, ParseError
     from lean_ops.ledger.status import TopicStatus
     from lean_ops.ledger.trace import Trace
-    from lean_ops.state.sqlite import SqliteStateStore
+    from lean_ops.state.port import StateStore
     from lean_ops.wiring import Services
 
 _TopicArgument = Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic.")]
@@ -46,7 +46,8 @@ def status(ctx: typer.Context) -> None:
     call = app_of(ctx)
     services = call.services_with_lake()
     settings = services.settings
-    holders = lease_holders(settings.state_file, services.clock(), services.presence.is_gone)
+    is_gone = services.presence.is_gone
+    holders = {} if services.on_aws else lease_holders(settings.state_file, services.clock(), is_gone)
     topics = lake_status(services.lake.file, settings.names, existing_state(services), holders)
     rows = [asdict(topic) if call.console.as_json else _status_line(topic) for topic in topics]
     call.console.rows("topics", rows, _telling_columns(rows))
@@ -129,9 +130,9 @@ def query(
 # what reading needs to find
 
 
-def existing_state(services: Services) -> SqliteStateStore | None:
-    """The state store; None if there is none yet, because opening it would make one."""
-    return services.state if services.settings.state_file.is_file() else None
+def existing_state(services: Services) -> StateStore | None:
+    """The state store; None if a home has none yet, because opening it would make one."""
+    return services.state if services.on_aws or services.settings.state_file.is_file() else None
 
 
 def known_topic(services: Services, topic: str | None) -> str | None:
@@ -245,7 +246,8 @@ def trace_lines(story: Trace) -> list[str]:
         asked = (f"fields {', '.join(refused.error_fields)}", f"schema {refused.schema_version}")
         lines.append(_error_line("curated", refused, *asked))
     for letter in story.dead_letters:
-        words = f"{letter['error_type']}: {letter['error_message']} (topic {letter['topic_name']})"
+        replayed = "" if letter["replay_status"] in {None, "NEW"} else f", replay {letter['replay_status']}"
+        words = f"{letter['error_type']}: {letter['error_message']} (topic {letter['topic_name']}{replayed})"
         lines.append(f"  dead letter: {escape(words)}")
         lines.append(f"    archived {_moment(letter['archived_at'])} at {escape(str(letter['archive_path']))}")
     return lines + (_version_lines(story.curated) if story.wanted.column == "idempotency_key" else [])

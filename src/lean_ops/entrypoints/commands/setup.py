@@ -15,18 +15,19 @@ def register(app: typer.Typer) -> None:
 
 
 def init(ctx: typer.Context) -> None:
-    """Make the home: its catalog, state and every table that topics share. Safe to repeat."""
+    """Make the home: its catalog, state and every table that topics share. On AWS the tables. Safe to repeat."""
     call = app_of(ctx)
-    services = call.services
+    services, settings = call.services, call.services.settings
     services.lake.ensure_shared()
     services.state.items()
-    for folder in (services.settings.schemas_dir, services.settings.archive_dir):
+    for folder in () if services.on_aws else (settings.schemas_dir, settings.archive_dir):
         folder.mkdir(parents=True, exist_ok=True)
     tables = [str(name) for name in services.lake.names.shared]
+    kind, place = ("warehouse", settings.warehouse) if services.on_aws else ("home", str(settings.home))
     if call.console.as_json:
-        call.console.document({"home": str(services.settings.home), "tables": tables})
+        call.console.document({kind: place, "tables": tables})
     else:
-        call.console.say(f"home {services.settings.home} is ready: {len(tables)} shared tables")
+        call.console.say(f"{kind} {place} is ready: {len(tables)} shared tables")
 
 
 def config(ctx: typer.Context) -> None:

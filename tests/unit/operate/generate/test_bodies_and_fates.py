@@ -12,7 +12,7 @@ import pytest
 from tests.reference.payload import Refusal, parse_payload
 from tests.unit.operate.generate.bodies import EVERY_KIND, Sent, everything, sent_by, story_of
 
-from lean_ops.ingest.archive import _shown_head
+from lean_ops.ingest.archive_file import shown_head
 from lean_ops.ingest.body import decide
 from lean_ops.ledger.oracle import Expected
 from lean_ops.model.envelope import RawRow
@@ -59,7 +59,7 @@ def test_a_dead_letters_digest_is_that_of_the_text_that_its_row_holds(family: st
     letters = [sent for sent in everything(family) if sent.told["fate"] == "dead_letter"]
     assert letters
     for body, told in letters:
-        assert told["body_sha256"] == hashlib.sha256(_shown_head(body[: 64 * 1024 + 1]).encode()).hexdigest()
+        assert told["body_sha256"] == hashlib.sha256(shown_head(body[: 64 * 1024 + 1]).encode()).hexdigest()
 
 
 @every_family
