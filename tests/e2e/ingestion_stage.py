@@ -107,6 +107,11 @@ class Stage:
         told = [json.loads(line) for line in lines if line.endswith("}")]
         return [line for line in told if line["event"] == event]
 
+    @property
+    def is_pulling(self) -> bool:
+        """Whether the bridge that runs now has begun its work."""
+        return '"event": "pulling"' in self._bridges[-1].said()
+
     def end_bridge(self) -> None:
         """It sends nothing any more; a second call does nothing."""
         if self._bridges:

@@ -60,6 +60,7 @@ def test_no_message_is_lost_whatever_fails(stage: Stage) -> None:
         stage.send(story.direct)
         stage.start_bridge()
         for start, end in ((third, 2 * third), (2 * third, None)):
+            _wait_for(stage, lambda: stage.is_pulling)  # a bridge that is still starting has nothing to lose
             _wait_for_arrivals(stage, start // 2)
             stage.publish(story.published[start:end])
             stage.kill_bridge()

@@ -140,14 +140,16 @@ def test_a_standardized_hop_that_fails_does_not_keep_curated_from_what_is_there(
 def test_a_runner_that_lost_its_lease_publishes_nothing(curated: TopicDriver) -> None:
     def lose_the_lease(batch: Batch, step: str) -> None:
         if (batch.zone, step) == (Zone.CURATED, "rows merged"):
-            db = curated.services.state._db()
+            db = curated.services.state._file.connection()
             db.execute("UPDATE locks SET owner = 'another', fence = fence + 1 WHERE topic_name = ?", (curated.name,))
 
     outcome = curated.run(lose_the_lease)
     assert outcome is not None
     assert "the lease was lost while working" in str(outcome.reason)
     assert values(curated) == {"k": 1}
-    curated.services.state._db().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (curated.name,))
+    curated.services.state._file.connection().execute(
+        "UPDATE locks SET owner = NULL WHERE topic_name = ?", (curated.name,)
+    )
     outcome = curated.run()
     assert outcome is not None
     assert [batch.counts for batch in outcome.batches] == [EXPECTED]
@@ -156,7 +158,9 @@ def test_a_runner_that_lost_its_lease_publishes_nothing(curated: TopicDriver) ->
 
 def test_a_lost_state_store_costs_nothing_and_repeats_nothing(curated: TopicDriver) -> None:
     assert curated.run() is not None
-    curated.services.state._db().execute("DELETE FROM checkpoints WHERE pipeline_id LIKE ?", (f"%{curated.name}",))
+    curated.services.state._file.connection().execute(
+        "DELETE FROM checkpoints WHERE pipeline_id LIKE ?", (f"%{curated.name}",)
+    )
     curated.put(message("m5", 5))
     assert curated.run() is not None
     assert values(curated) == {"k": 2, "m3": 3, "m5": 5}

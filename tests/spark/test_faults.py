@@ -77,7 +77,7 @@ def test_a_runner_that_lost_its_lease_publishes_nothing(topic: TopicDriver) -> N
 
     def lose_the_lease(_: Batch, step: str) -> None:
         if step == "rows staged":
-            db = topic.services.state._db()
+            db = topic.services.state._file.connection()
             db.execute("UPDATE locks SET owner = 'another', fence = fence + 1 WHERE topic_name = ?", (topic.name,))
 
     outcome = topic.run(lose_the_lease)
@@ -85,7 +85,7 @@ def test_a_runner_that_lost_its_lease_publishes_nothing(topic: TopicDriver) -> N
     assert outcome.status is RunStatus.FAILED
     assert "the lease was lost while working" in str(outcome.reason)
     assert topic.standardized() == []
-    topic.services.state._db().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (topic.name,))
+    topic.services.state._file.connection().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (topic.name,))
     outcome = topic.run()
     assert outcome is not None
     assert outcome.batches[0].counts == Counts(records_in=1, inserted=1)
@@ -95,7 +95,7 @@ def test_a_lost_state_store_costs_nothing_and_repeats_nothing(topic: TopicDriver
     topic.put(message("m1", '{"a":1}'), message("m2", "{"))
     assert topic.run() is not None
     forget = "DELETE FROM checkpoints WHERE pipeline_id = ?"
-    topic.services.state._db().execute(forget, (f"standardization_{topic.name}",))
+    topic.services.state._file.connection().execute(forget, (f"standardization_{topic.name}",))
     topic.put(message("m1", '{"a":2}'), message("m3", '{"a":3}'))
     outcome = topic.run()
     assert outcome is not None
@@ -122,7 +122,7 @@ def test_a_state_store_lost_between_publication_and_ledger_still_gets_its_ledger
     assert outcome.status is RunStatus.FAILED
     assert topic.shared("reconciliation_log") == []
     forget = "DELETE FROM checkpoints WHERE pipeline_id = ?"
-    topic.services.state._db().execute(forget, (f"standardization_{topic.name}",))
+    topic.services.state._file.connection().execute(forget, (f"standardization_{topic.name}",))
     assert topic.run() is not None
     assert [row["inserted"] for row in topic.shared("reconciliation_log")] == [1]
     assert topic.run() is None

@@ -206,13 +206,13 @@ def test_a_runner_that_lost_its_lease_does_not_switch(grown: TopicDriver) -> Non
 
     def lose_the_lease(_: Batch, step: str) -> None:
         if step == "layout written":
-            db = grown.services.state._db()
+            db = grown.services.state._file.connection()
             db.execute("UPDATE locks SET owner = 'another', fence = fence + 1 WHERE topic_name = ?", (grown.name,))
 
     with pytest.raises(LostLeaseError):
         move(grown, lose_the_lease)
     assert (grown.curated(), history(grown).head) == (rows, head)
-    grown.services.state._db().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (grown.name,))
+    grown.services.state._file.connection().execute("UPDATE locks SET owner = NULL WHERE topic_name = ?", (grown.name,))
     move(grown)
     assert (grown.curated(), buckets_of(table_of(grown))) == (rows, 2)
 

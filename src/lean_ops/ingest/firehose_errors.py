@@ -7,7 +7,6 @@ other members say what happened to it. Files may be packed by gzip, as Firehose 
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
 import io
 import json
@@ -23,6 +22,7 @@ from lean_ops.ingest.archive_file import HEAD_BYTES
 from lean_ops.ingest.body import decide, oversized
 from lean_ops.ingest.firehose_record import MAX_RECORD_BYTES, NotARecordError, from_record
 from lean_ops.ingest.lines import Brought, Line, ReadError, Spool, read_lines, spoken_name
+from lean_ops.ingest.scan import members_of
 from lean_ops.model.envelope import DeadLetter, RawRow, Refusal
 from lean_ops.model.errors import WrongUseError
 
@@ -104,29 +104,38 @@ class FirehoseErrors:
 
 def _record_of(line: bytes) -> tuple[bytes, dict[str, Any]]:
     """The record in a line of error output, and what is said of it; ValueError if the line is none."""
-    try:
-        members = _members_of(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"not a JSON object: {error}") from None
+    members = _members(line)
     if RAW_DATA not in members:
         raise ValueError(f"no member {RAW_DATA!r}")
     try:
         data = base64.b64decode(msgspec.json.decode(members.pop(RAW_DATA), type=str), validate=True)
-    except (msgspec.DecodeError, binascii.Error, ValueError) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(f"{RAW_DATA} is not base64: {error}") from None
-    return data, _said(members)
+    return data, {_clean(name)[:_KEPT_CHARACTERS]: _short(text) for name, text in list(members.items())[:_KEPT_MEMBERS]}
 
 
-def _said(members: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
-    """The other members, as far as an attribute should hold them."""
-    return {name[:_KEPT_CHARACTERS]: _short(value) for name, value in list(members.items())[:_KEPT_MEMBERS]}
+def _members(line: bytes) -> dict[str, str]:
+    """The texts of a JSON object's members; the scanner has the last word on what the fast parser refuses."""
+    try:
+        return {name: str(value, "utf-8", "replace") for name, value in _members_of(line).items()}
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        text = line.decode("utf-8", "replace")
+        return {member.name: text[member.start : member.end] for member in members_of(text)}
 
 
-def _short(value: msgspec.Raw) -> Any:
-    text = str(value, "utf-8", "replace")
+def _short(text: str) -> Any:
+    """A member's value, as far as an attribute should hold it."""
     if len(text) > _KEPT_CHARACTERS or text[:1] in {"{", "["}:
         return text[:_KEPT_CHARACTERS]
-    return json.loads(text)
+    said = json.loads(text)
+    if isinstance(said, float):  # which may be too large to be written as one again
+        return text
+    return _clean(said) if isinstance(said, str) else said
+
+
+def _clean(text: str) -> str:
+    """A text that every store takes: halves of surrogate pairs are shown as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _not_error_output(reason: str) -> DeadLetter:

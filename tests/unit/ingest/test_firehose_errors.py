@@ -142,6 +142,32 @@ def test_a_record_is_saved_though_what_is_said_of_it_is_spoilt(tmp_path: Path) -
     assert (found.body, found.attributes) == (b"a", {"errorCode": "\ufffd"})
 
 
+def test_halves_of_characters_are_kept_as_escapes(tmp_path: Path) -> None:
+    (found,) = brought(
+        b'{"rawData": "YQ==", "errorMessage": "a \\ud800 b", "n": -0, "f": 1e999, "deep": [[[]]]}\n', tmp_path
+    )
+    assert found.attributes == {"errorMessage": "a \\ud800 b", "n": 0, "f": "1e999", "deep": "[[[]]]"}
+    json.dumps(found.attributes, ensure_ascii=False, allow_nan=False).encode()
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(), max_size=9), anything, max_size=8), st.binary(max_size=40))
+def test_whatever_is_said_of_a_record_can_be_written_down(members: dict[str, Any], data: bytes) -> None:
+    (found,) = brought(error_line(data, **{f"x{name}": value for name, value in members.items()}), Path())
+    json.dumps(found.attributes, ensure_ascii=False, allow_nan=False).encode()
+    assert (found.body, isinstance(found.outcome, DeadLetter)) == (data, True)
+
+
 def test_records_of_other_topics_are_counted_and_left_alone(tmp_path: Path) -> None:
     other = to_record(ROW._replace(topic_name="orders"))
     errors = FirehoseErrors("events")

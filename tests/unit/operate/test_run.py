@@ -24,6 +24,7 @@ from lean_ops.operate.run import Run, TopicOutcome
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
 from lean_ops.state.sqlite import SqliteStateStore
+from lean_ops.state.sqlite_connection import StateFile
 
 NOW = datetime(2026, 2, 3, 10, tzinfo=UTC)
 OPEN = Gate(open=True, reason="", schema_version="1.0.0", declared=("/a",))
@@ -94,20 +95,27 @@ class FakePlanner:
         return self.hops.get(topic, HopPlan(zone))
 
 
-class QuickStore(SqliteStateStore):
-    """The embedded store without waiting for the disk."""
+class QuickFile(StateFile):
+    """The store's file without waiting for the disk."""
 
-    def _db(self) -> sqlite3.Connection:
-        db = super()._db()
+    def connection(self) -> sqlite3.Connection:
+        db = super().connection()
         db.execute("PRAGMA synchronous = OFF")
         return db
+
+
+def quick_store(file: Path) -> SqliteStateStore:
+    """The embedded store, on such a file."""
+    store = SqliteStateStore(file, 300, lambda _: False)
+    store._file = QuickFile(file)
+    return store
 
 
 class Bench:
     """A run with fake batches and books, and a real store and lease keeper."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = QuickStore(folder / "state.db", 300, lambda _: False)
+        self.state = quick_store(folder / "state.db")
         self.state.items()
         self.batches = FakeBatches()
         self.planner = FakePlanner(self.batches.ran)
