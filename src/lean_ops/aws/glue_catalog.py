@@ -18,6 +18,7 @@ from pyiceberg.table import CommitTableResponse, Table
 
 from lean_ops.aws.calls import calling
 from lean_ops.lake.commit_times import in_order
+from lean_ops.lake.landed import has_snapshots
 from lean_ops.lake.metadata_file import damaged_metadata
 from lean_ops.model.errors import TerminalError, TransientError
 
@@ -71,17 +72,20 @@ class LakeGlueCatalog(GlueCatalog):
                 done = super().commit_table(table, requirements, updates)
         except (CommitFailedException, TransientError):
             staged: StagedTable | None = self._at_work.staged
-            if staged is None or not self._has_landed(table.name(), staged.metadata_location):
+            if staged is None or not self._has_landed(table.name(), staged.metadata_location, updates):
                 raise
             return _answer(staged)
         self._remember(table.name(), done.metadata_location, done.metadata)
         return done
 
-    def _has_landed(self, identifier: Identifier, location: str) -> bool:
-        """Whether a metadata file is the table's newest, or was before others followed."""
+    def _has_landed(self, identifier: Identifier, location: str, updates: tuple[TableUpdate, ...]) -> bool:
+        """Whether a metadata file is the table's newest, or was so before others followed.
+
+        The log of metadata files has but the last few, so what is not in it may be known by its snapshot.
+        """
         now = self.load_table(identifier)
         earlier = (entry.metadata_file for entry in now.metadata.metadata_log)
-        return location in {now.metadata_location, *earlier}
+        return location in {now.metadata_location, *earlier} or has_snapshots(now.metadata, updates)
 
     def _update_and_stage_table(self, *change: Any) -> StagedTable:
         """The table after a change, its times in order whatever the clock did."""

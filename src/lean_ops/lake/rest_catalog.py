@@ -14,14 +14,16 @@ from pyiceberg.exceptions import (
     ServiceUnavailableError,
     TooManyRequestsError,
 )
+from pyiceberg.table import CommitTableResponse
 from requests.exceptions import RequestException
 
+from lean_ops.lake.landed import has_snapshots
 from lean_ops.model.errors import LeanOpsError, TerminalError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyiceberg.table import CommitTableResponse, Table
+    from pyiceberg.table import Table
     from pyiceberg.table.update import TableRequirement, TableUpdate
     from pyiceberg.typedef import Identifier
     from requests import Session
@@ -76,8 +78,15 @@ class LakeRestCatalog(RestCatalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """A change of a table: all of it, or none. After a TransientError nobody knows which."""
-        with _told(self.uri):
-            found: CommitTableResponse = super().commit_table(table, requirements, updates)
+        try:
+            with _told(self.uri):
+                found: CommitTableResponse = super().commit_table(table, requirements, updates)
+        except TransientError:
+            now = self.load_table(table.name())
+            if not has_snapshots(now.metadata, updates):
+                raise
+            values = {"metadata": now.metadata, "metadata-location": now.metadata_location}
+            return CommitTableResponse.model_validate(values)
         return found
 
 

@@ -6,17 +6,19 @@ Only what concerns the group is looked up, so that thirty groups at a time don't
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lean_ops.govern.gate import gate_of
 from lean_ops.lake.reader import by_topic
 from lean_ops.model.batch import Zone, pipeline_id
+from lean_ops.model.errors import LeanOpsError
 from lean_ops.model.registry import NO_SCHEMA
 from lean_ops.operate.plan import Planner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from lean_ops.lake.reader import CatalogReader, OutlineReader
     from lean_ops.lake.snapshots import History
@@ -41,10 +43,11 @@ def _all_at_once(look_up: Callable[[_Key], _Value], keys: Iterable[_Key]) -> dic
 
 @dataclass(frozen=True, slots=True)
 class SomeTables:
-    """A catalog that shows certain tables only, each looked up by its name."""
+    """A catalog that shows certain tables only, each looked up by its name, or already `located`."""
 
     catalog: CatalogReader
     tables: Collection[TableName]
+    located: Mapping[TableName, str | None] | None = None
 
     @property
     def outlines(self) -> OutlineReader:
@@ -54,12 +57,26 @@ class SomeTables:
     def locations(self, database: str) -> dict[str, str]:
         """Metadata locations of those tables of a database that are there, by table name."""
         names = [name for name in self.tables if name.database == database]
-        found = _all_at_once(self.catalog.location, names)
+        found = _all_at_once(self.location, names)
         return {name.table: location for name, location in found.items() if location is not None}
 
     def location(self, name: TableName) -> str | None:
         """A table's metadata location; None if there is no such table."""
-        return self.catalog.location(name) if name in self.tables else None
+        if name not in self.tables:
+            return None
+        return self.catalog.location(name) if self.located is None else self.located.get(name)
+
+    def looked_up(self) -> SomeTables:
+        """The same tables where they are now, with the metadata of those that batches read fetched side by side."""
+        located = _all_at_once(self.catalog.location, self.tables)
+
+        def fetch(name: TableName) -> None:
+            location = located[name]
+            with suppress(LeanOpsError):  # whoever reads it is told then
+                _ = self.outlines.outline(str(name), location) if location else None
+
+        _all_at_once(fetch, located)
+        return SomeTables(self.catalog, self.tables, located)
 
     def raw_locations(self, names: Names) -> dict[str, str]:
         """Metadata locations of the RAW tables, by topic."""
@@ -108,7 +125,7 @@ def plan_group(catalog: CatalogReader, names: Names, state: StateStore, topics: 
         items = _all_at_once(state.item, topics)
         return {topic: gate_of(item) if item else NO_SCHEMA for topic, item in items.items()}
 
-    tables = SomeTables(catalog, tables_of_topics(names, topics))
+    tables = SomeTables(catalog, tables_of_topics(names, topics)).looked_up()
     return Planner(tables, names, _Checkpoints(state, topics), gates).plan(topics)
 
 

@@ -123,6 +123,29 @@ def test_a_commit_that_others_followed_before_it_was_looked_up_counts_as_made(
     assert SharedTables(glue_cloud.lake()).count(alerts, topic_name="events") == 3
 
 
+def test_a_commit_that_so_many_followed_that_no_log_has_it_is_known_by_its_snapshot(
+    glue_cloud: Cloud, lake: Lake, alerts: TableName, through: Any
+) -> None:
+    others = glue_cloud.lake()
+    table = lake.load(alerts)
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.metadata.previous-versions-max": "1"})
+
+    def overtaken(update: Update) -> Update:
+        def once(**request: Any) -> Any:
+            update(**request)
+            for _ in range(3):
+                append_one(others, alerts)
+            raise ReadTimeoutError(endpoint_url="glue")
+
+        return once
+
+    through(overtaken)
+    append_one(lake, alerts)
+    assert len(glue_cloud.lake().load(alerts).metadata.metadata_log) == 1
+    assert SharedTables(glue_cloud.lake()).count(alerts, topic_name="events") == 4
+
+
 def test_a_commit_that_never_arrived_is_not_taken_for_one_that_did(
     glue_cloud: Cloud, lake: Lake, alerts: TableName, through: Any
 ) -> None:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Barrier
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate
+from requests.exceptions import ReadTimeout
 from tests.integration.aws.catalogs import Cloud, cloud, glue_cloud, rest_cloud, strict_glue
 
 from lean_ops.lake import retention
 from lean_ops.lake.append import append_files, write_files
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.query import QuerySession
+from lean_ops.lake.rest_catalog import LakeRestCatalog
 from lean_ops.lake.shared import SharedTables
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.staging import Change, MainMovedError, append_nothing, open_branch, open_stage, publish
 from lean_ops.ledger.reading import LedgerReader
 from lean_ops.model.batch import Batch, Zone
-from lean_ops.model.errors import TerminalError
+from lean_ops.model.errors import TerminalError, TransientError
 from lean_ops.model.tables import RAW, STANDARDIZED
 
 __all__ = ["cloud", "glue_cloud", "rest_cloud", "strict_glue"]
@@ -201,3 +205,36 @@ def test_an_append_says_which_snapshot_it_made(cloud: Cloud, lake: Lake) -> None
     made: Callable[[int], int] = lambda number: commit_rows(lake, cloud, number)  # noqa: E731  said twice below
     assert made(1) != made(2)
     assert history_of(cloud.lake().load(cloud.names.ops("alerts"))).live_rows == 2
+
+
+def test_a_commit_to_a_rest_catalog_whose_answer_got_lost_is_in_once(
+    rest_cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest_cloud.make_databases()
+    lake, name = rest_cloud.lake(), rest_cloud.names.ops("alerts")
+    lake.ensure_shared()
+    catalog = lake.catalog
+    assert isinstance(catalog, LakeRestCatalog)
+    post = catalog._session.post
+
+    def lost(*request: Any, **more: Any) -> Any:
+        post(*request, **more)
+        raise ReadTimeout("no answer")
+
+    monkeypatch.setattr(catalog._session, "post", lost)
+    SharedTables(lake).append_rows(name, [alert(1)])
+    assert SharedTables(rest_cloud.lake()).count(name, topic_name="events") == 1
+
+    monkeypatch.setattr(catalog._session, "post", lambda *_, **__: (_ for _ in ()).throw(ReadTimeout("never sent")))
+    with pytest.raises(TransientError, match="did not answer"):
+        SharedTables(lake).append_rows(name, [alert(2)])
+    assert SharedTables(rest_cloud.lake()).count(name, topic_name="events") == 1
+
+
+def test_a_rest_catalog_that_is_not_there_or_refuses_is_told_as_passing_or_not(rest_cloud: Cloud) -> None:
+    nobody = replace(rest_cloud, settings=rest_cloud.settings.model_copy(update={"catalog_uri": "http://127.0.0.1:1"}))
+    with pytest.raises(TransientError, match="127"):
+        nobody.lake().ensure_shared()
+    wrong = rest_cloud.settings.model_copy(update={"catalog_credential": SecretStr("nobody:nothing")})
+    with pytest.raises(TerminalError, match="refused"):
+        replace(rest_cloud, settings=wrong).lake().ensure_shared()
