@@ -243,7 +243,7 @@ def test_an_idle_topic_whose_stream_was_renewed_is_up() -> None:
         scene.source.break_stream("events", TransientError("moved"))
         await until(lambda: len(scene.source.opened) == 2 and scene.count("topic_up", "events") == 1)
 
-    play(story, "events")
+    assert len(play(story, "events").source.opened) == 2
 
 
 # ordering keys
@@ -523,7 +523,7 @@ def test_finding_no_subscription_at_all_is_told() -> None:
     async def story(scene: Scene) -> None:
         await until(lambda: scene.told("no_subscription_found"))
 
-    play(story)
+    assert play(story).source.opened == []
 
 
 def test_refused_subscriptions_are_told_once_and_counted() -> None:

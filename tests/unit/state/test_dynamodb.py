@@ -105,6 +105,7 @@ def test_a_write_that_meets_a_renewal_is_tried_again(script: Script, store: Dyna
     script.cancel("TransactionConflict", "None", times=3)
     script.answer("transact_write_items")
     store.save_intent(INTENT, LEASE, NOW)
+    assert len(script.asked) == 4
 
 
 def test_a_lost_lease_is_told_at_once(script: Script, store: DynamoStateStore, watch: Watch) -> None:
@@ -230,3 +231,4 @@ def test_a_batch_that_is_throttled_as_a_whole_is_tried_again(script: Script, del
     script.refuse("batch_write_item", "ProvisionedThroughputExceededException", times=2)
     script.answer("batch_write_item", UnprocessedItems={})
     deliveries.remember(["a"], NOW)
+    assert len(script.asked) == 3
