@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import google.auth
 import grpc.aio  # type: ignore[import-untyped]  # grpcio ships no types
-from google.api_core import exceptions
 from google.api_core.retry import AsyncRetry, if_exception_type
 from google.auth.exceptions import GoogleAuthError
 from google.pubsub_v1.services.subscriber.async_client import SubscriberAsyncClient
@@ -20,7 +19,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcAsyncI
 from google.pubsub_v1.types import StreamingPullRequest
 
 from lean_ops.bridge.ports import FoundSubscription
-from lean_ops.bridge.pubsub_faults import answered, error_of
+from lean_ops.bridge.pubsub_faults import WORTH_ANOTHER_CALL, answered, error_of
 from lean_ops.bridge.pubsub_stream import PubSubStream
 from lean_ops.model.errors import TerminalError
 
@@ -47,14 +46,7 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _RETRY: Final = AsyncRetry(
-    predicate=if_exception_type(
-        exceptions.Aborted,
-        exceptions.DeadlineExceeded,
-        exceptions.InternalServerError,
-        exceptions.ResourceExhausted,
-        exceptions.ServiceUnavailable,
-        exceptions.Unknown,
-    ),
+    predicate=if_exception_type(*WORTH_ANOTHER_CALL),
     initial=0.1,
     maximum=5.0,
     multiplier=2.0,

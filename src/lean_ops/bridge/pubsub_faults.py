@@ -25,6 +25,15 @@ _PASSING: Final = frozenset(
         grpc.StatusCode.UNKNOWN,
     }
 )
+# Of these the client itself makes the same call again. A call that was cancelled is not among them: we did that.
+WORTH_ANOTHER_CALL: Final = (
+    exceptions.Aborted,
+    exceptions.DeadlineExceeded,
+    exceptions.InternalServerError,
+    exceptions.ResourceExhausted,
+    exceptions.ServiceUnavailable,
+    exceptions.Unknown,
+)
 _REMEDIES: Final = {
     grpc.StatusCode.NOT_FOUND: "Make the subscription, or leave it out of the bridge's settings.",
     grpc.StatusCode.PERMISSION_DENIED: "Give the bridge's service account the roles that docs/bridge.md names.",

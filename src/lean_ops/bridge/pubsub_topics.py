@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
 from lean_ops.bridge.discovery import FoundTopic
-from lean_ops.bridge.pubsub_faults import FAULTS, error_of
+from lean_ops.bridge.pubsub_faults import FAULTS, WORTH_ANOTHER_CALL, error_of
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -22,14 +21,7 @@ _PAGE: Final = 1000
 _MOST_TOPICS: Final = 10_000
 _CALL_SECONDS: Final = 20.0
 _RETRY: Final = Retry(
-    predicate=if_exception_type(
-        exceptions.Aborted,
-        exceptions.DeadlineExceeded,
-        exceptions.InternalServerError,
-        exceptions.ResourceExhausted,
-        exceptions.ServiceUnavailable,
-        exceptions.Unknown,
-    ),
+    predicate=if_exception_type(*WORTH_ANOTHER_CALL),
     timeout=60.0,
 )
 

@@ -88,7 +88,7 @@ def _tell(services: Services, drained: Drained) -> None:
     if alert is not None:
         try:
             services.books.raise_alert(alert, now, repeated=True)
-        except Exception:
+        except Exception:  # whatever its fault is: the letters are done with, and an error would bring them back
             _log.exception("an alert could not be written", extra={"alert_id": alert.alert_id})
 
 
