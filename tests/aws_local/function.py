@@ -18,7 +18,7 @@ from tests.aws_local.faults import Faults
 _WORKER: Final = Path(__file__).with_name("worker.py")
 _START_SECONDS: Final = 120.0
 
-# What can go wrong in a call. The first two end in an answer that is an error, the others in none.
+# What can go wrong in a call. The first ends in an answer that is an error, the others in none.
 RAISES: Final = "raises after its work"
 DIES_BEFORE: Final = "dies before its work"
 DIES_AFTER: Final = "dies after its work"

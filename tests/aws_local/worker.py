@@ -1,7 +1,8 @@
 """One execution environment of a function: `python -I worker.py MODULE`, a call a line, an answer a line.
 
 A call is `{"event": …, "seconds": …, "fault": …}`, its answer `{"answer": …}` or `{"error": …}`. A fault makes the
-process die before or after the function's work. It ends when whoever started it closes the pipe or is gone.
+process die before or after the function's work, or keep its answer to itself until it is killed. It ends when whoever
+started it closes the pipe or is gone.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _answer(handler: Any, call: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"}
     if call["fault"] == "dies after its work":
         os._exit(EXIT_CODE)
+    while call["fault"] == "is killed at work":  # an answer could be faster than the signal
+        time.sleep(60)
     return {"answer": answer}
 
 
