@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas lint types docs lock clean
+.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -88,6 +88,9 @@ bench: setup ## What the product costs, the short version (BENCH_FLAGS=--full; B
 
 lambdas: setup ## Zips of the functions on AWS, the same bytes every time (LAMBDA_FLAGS="--architecture arm64"); docs/lambdas.md
 	@$(BIN)/python scripts/build_lambdas.py $(LAMBDA_FLAGS)
+
+glue: setup ## What the Spark jobs need on AWS, the same bytes every time: wheel, jar, scripts (build/glue; docs/deployment.md)
+	@$(BIN)/python scripts/build_glue.py $(GLUE_FLAGS)
 
 lint: setup ## Style, formatting and who may import whom
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.data import Events, write_bodies
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from benchmarks.suite import Setting
     from lean_ops.model.batch import Counts, Zone
-    from lean_ops.operate.plan import RunPlan
 
 MASTER: Final = "local[2]"
 
@@ -44,18 +43,12 @@ class Home:
         """What `lean-ops run TOPIC` does, or its hop into one zone alone; the books of each batch, by zone."""
         plan = self.services.planner.plan([topic])
         if zone is not None:
-            plan = _only(plan, zone)
+            plan = plan.only(zone)
         outcomes = list(self.services.new_run().execute(plan))
         failed = [outcome for outcome in outcomes if outcome.status != "SUCCEEDED"]
         if failed or not outcomes:
             raise BenchmarkError(f"{topic}: {failed[0].reason if failed else 'nothing to do'}")
         return {batch.zone: batch.counts for outcome in outcomes for batch in outcome.batches}
-
-
-def _only(plan: RunPlan, zone: Zone) -> RunPlan:
-    """The same plan without the hops into other zones."""
-    topics = (replace(topic, hops=tuple(hop for hop in topic.hops if hop.zone is zone)) for topic in plan.topics)
-    return replace(plan, topics=tuple(topics))
 
 
 @contextmanager

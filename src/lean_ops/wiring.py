@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from lean_ops.lake.catalog import CATALOG_NAME, Lake
 from lean_ops.lake.shared import SharedTables
 from lean_ops.model.curated_layout import CURATED_RULE
-from lean_ops.model.errors import WrongUseError
 from lean_ops.state.presence import Anywhere, Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from lean_ops.aws.letter_parts import LetterParts
     from lean_ops.aws.parts import AwsParts
@@ -43,11 +42,12 @@ if TYPE_CHECKING:
     from lean_ops.operate.drain_dlq import Drained
     from lean_ops.operate.health import CloudParts
     from lean_ops.operate.leases import LeaseKeeper
-    from lean_ops.operate.plan import Planner
+    from lean_ops.operate.plan import Planner, RunPlan
     from lean_ops.operate.relayout import Relayout
     from lean_ops.operate.replay_dlq import DlqReplay
     from lean_ops.operate.run import Run
     from lean_ops.settings import LoadedSettings, Settings
+    from lean_ops.standardize.latest import LatestViews
     from lean_ops.state.port import StateStore
 
 
@@ -218,9 +218,6 @@ class Services:
         """Spark, once somebody asks for a session."""
         from lean_ops.lake.spark import SparkSessions
 
-        if self.on_aws:
-            remedy = "On AWS the state machine starts them as Glue jobs."
-            raise WrongUseError("batches don't run from here", where="profile 'aws'", remedy=remedy)
         return SparkSessions(self.settings, self.notice)
 
     def batch_runner(
@@ -235,11 +232,20 @@ class Services:
 
         hops: dict[Zone, Hop] = {
             Zone.STANDARDIZED: StandardizeHop(
-                self.lake, self.shared, self.sessions, self.settings.column_limit, self.clock
+                self.lake, self.shared, self.sessions, self._latest_views, self.settings.column_limit, self.clock
             ),
             Zone.CURATED: self._curate_hop(schema_of or self.gate.schema_of_version),
         }
         return BatchRunner(self.lake, self.books, self.state, hops, self.clock, on_step or no_step)
+
+    @cached_property
+    def _latest_views(self) -> LatestViews:
+        """Who makes the views `{topic}_latest`: Glue has Athena's kind, other catalogs Iceberg's."""
+        from lean_ops.standardize.latest import IcebergViews, QueriedViews
+
+        if self.on_aws and self.settings.catalog == "glue":
+            return QueriedViews(self._aws.athena_views, self.settings.names)
+        return IcebergViews(self.sessions, self.settings.names)
 
     def relayout(
         self,
@@ -333,6 +339,14 @@ class Services:
         from lean_ops.operate.plan import Planner
 
         return Planner(self.lake.file, self.settings.names, self.state, self.gate.gates)
+
+    def plan_topics(self, topics: Sequence[str]) -> RunPlan:
+        """The plan for these topics alone, looking at no other; for all there are, if none is named."""
+        from lean_ops.operate.group import plan_group
+
+        if not topics:
+            return self.planner.plan()
+        return plan_group(self.lake.file, self.settings.names, self.state, topics)
 
     def cloud_parts(self) -> CloudParts:
         """The parts of an environment on AWS, to be looked at."""

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.schema import Schema
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate
+from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from lean_ops.lake.append import append_files
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.local_files import local_path
 from lean_ops.model.errors import TerminalError
-from lean_ops.model.tables import Column, TableName, TableShape
+from lean_ops.model.tables import PARSE_ERRORS, Column, TableName, TableShape
 from lean_ops.settings import load_settings
 
 NAME = TableName("db", "t")
@@ -237,3 +243,27 @@ def test_threads_that_commit_and_load_see_every_commit(opened: Opener, lake: Lak
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(work, range(12)))
     assert sorted(ids(lake.load(NAME))) == sorted(ids(other.load(NAME))) == sorted(made)
+
+
+def test_the_schema_of_a_manifest_is_worked_out_once_and_is_each_manifests_own(lake: Lake) -> None:
+    by_topic = lake.ensure(TableName("db", "by_topic"), PARSE_ERRORS)
+    for table in (lake.load(NAME), by_topic):
+        table.append(table.schema().as_arrow().empty_table())
+        table.append(pa.Table.from_pylist([{}], schema=table.schema().as_arrow()))
+
+    def schemas(name: TableName) -> list[Schema]:
+        table = lake.load(name)
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        found = []
+        for path in (snapshot.manifest_list, *(one.manifest_path for one in snapshot.manifests(table.io))):
+            with AvroFile[Record](table.io.new_input(path)) as file:
+                found.append(file.schema)
+                text = json.loads(file.header.meta["avro.schema"])
+                assert file.schema == AvroSchemaConversion().avro_to_iceberg(text)
+        return found
+
+    first, again, other = schemas(NAME), schemas(NAME), schemas(TableName("db", "by_topic"))
+    assert all(one is same for one, same in zip(first, again, strict=True))
+    assert first[0] is other[0]
+    assert first[1] != other[1]

@@ -308,7 +308,7 @@ def test_rows_that_reach_the_branch_after_it_was_counted_are_never_published(lak
     books: Any = NoBooks()
     runner = BatchRunner(lake, books, state, {BATCH.zone: hop}, lambda: NOW, late_write)
     try:
-        counts = runner.run(PlannedBatch(BATCH, 3), Gate(open=True, reason=""), lease, "run")
+        counts = runner.run(PlannedBatch(BATCH, 3), runner.standing(BATCH), Gate(open=True, reason=""), lease, "run")
     except LeanOpsError:
         assert message_ids(lake) == []
     else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lean_ops.aws.clients import dynamodb_client, s3_client
+from lean_ops.aws.athena_views import AthenaViews
+from lean_ops.aws.clients import dynamodb_client, glue_client, s3_client
 from lean_ops.aws.lake_place import catalog_place, use_region
 from lean_ops.aws.schema_objects import S3SchemaFiles
 from lean_ops.state.dynamodb import DynamoStateStore
@@ -32,6 +33,11 @@ class AwsParts:
     def place(self, catalog_name: str) -> CloudPlace:
         """Where the catalog is."""
         return catalog_place(catalog_name, self._settings)
+
+    @cached_property
+    def athena_views(self) -> AthenaViews:
+        """Views in the Glue catalog."""
+        return AthenaViews(glue_client())
 
     @cached_property
     def schema_files(self) -> S3SchemaFiles:

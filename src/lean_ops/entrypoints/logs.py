@@ -1,12 +1,13 @@
-"""The log of a home: one JSON object a line, for whoever looks later. What a person must see is printed as well."""
+"""The log of a home or a job: a JSON object a line, for whoever looks later. What a person must see is printed, too."""
 
 from __future__ import annotations
 
 import io
 import logging
+import sys
 from contextlib import suppress
 from functools import cache
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TextIO
 
 import structlog
 
@@ -24,7 +25,16 @@ _LINE: Final = (
 def log_into(folder: Path) -> None:
     """Send every log line of this process to `lean-ops.log` in the folder; a second call changes nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = _NeverInTheWay(folder / "lean-ops.log")
+    _log_lines_to(_NeverInTheWay(folder / "lean-ops.log"))
+
+
+@cache
+def log_to_stderr() -> None:
+    """Send every log line of this process to stderr, where Glue and EMR collect them; a second call changes nothing."""
+    _log_lines_to(sys.stderr)
+
+
+def _log_lines_to(file: TextIO) -> None:
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *_LINE, structlog.processors.JSONRenderer()],
         logger_factory=structlog.WriteLoggerFactory(file),

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ValidationError
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadataCommonFields
 from sqlalchemy.exc import DBAPIError
 
 from lean_ops.lake.commit_times import in_order
 from lean_ops.lake.metadata_cache import MetadataCache
 from lean_ops.lake.metadata_file import damaged_metadata
+from lean_ops.lake.pyiceberg_savings import save_work
 from lean_ops.sqlite_file import BUSY_SECONDS, database_error, open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyiceberg.catalog.sql import IcebergTables
     from pyiceberg.table import CommitTableResponse, StagedTable
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -34,21 +34,11 @@ _LOCATION: Final = (
 )
 
 
-def _shallow_copy(metadata: TableMetadata, _: object = None) -> TableMetadata:
-    """Versions of a table's metadata share their parts: nobody changes a part in place.
-
-    pyiceberg copies all of it, every snapshot included, a dozen times for one commit: half of what a small batch cost.
-    """
-    return metadata.model_copy()
-
-
-TableMetadataCommonFields.__deepcopy__ = _shallow_copy  # type: ignore[assignment,method-assign]
-
-
 class HomeCatalog(SqlCatalog):
     """Every way to the tables leads through these few calls, so their errors are translated here and nowhere else."""
 
     def __init__(self, name: str, file: Path, warehouse: Path) -> None:
+        save_work()
         self._file = file
         self._known = MetadataCache()
         self._local = threading.local()
@@ -65,25 +55,24 @@ class HomeCatalog(SqlCatalog):
                 raise
             raise database_error(self._file, error.orig) from error
 
-    def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
-        """The table of a row; TerminalError if its metadata file can't be read."""
-        try:
-            table = super()._convert_orm_to_iceberg(orm_table)
-            self._known.put(table.name(), table.metadata_location, table.metadata)
-            return table
-        except (OSError, ValidationError, ValueError) as error:
-            name = f"{orm_table.table_namespace}.{orm_table.table_name}"
-            raise damaged_metadata(name, str(orm_table.metadata_location), error) from error
-
     def load_table(self, identifier: str | Identifier) -> Table:
         """The table; nothing but its place is asked for if it has not moved since it was read."""
         namespace, name = self.namespace_from(identifier), self.table_name_from(identifier)
         location = self._location(self.namespace_to_string(namespace), name)
-        known = self._known.get((*namespace, name), location) if location else None
-        if location and known is not None:
-            return Table((*namespace, name), known, location, self._load_file_io(known.properties, location), self)
-        with self._told():
-            return super().load_table(identifier)
+        if location is None:
+            with self._told():
+                return super().load_table(identifier)
+        known = self._known.get((*namespace, name), location) or self._read((*namespace, name), location)
+        return Table((*namespace, name), known, location, self._load_file_io(known.properties, location), self)
+
+    def _read(self, table: Identifier, location: str) -> TableMetadata:
+        """What the metadata file says; TerminalError if it can't be read."""
+        try:
+            metadata = FromInputFile.table_metadata(self._load_file_io(location=location).new_input(location))
+        except (OSError, ValidationError, ValueError) as error:
+            raise damaged_metadata(".".join(table), location, error) from error
+        self._known.put(table, location, metadata)
+        return metadata
 
     def _location(self, namespace: str, name: str) -> str | None:
         """Where the table's metadata is now, asked without the ORM: a batch asks dozens of times."""

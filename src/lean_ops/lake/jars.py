@@ -65,6 +65,16 @@ JARS: Final = (
         "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     ),
 )
+# What Spark needs for Glue and S3, where it is ours and not AWS'.
+AWS_JARS: Final = (
+    Jar(
+        "org.apache.iceberg",
+        "iceberg-aws-bundle",
+        "1.11.0",
+        63_613_165,
+        "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f",
+    ),
+)
 # Compiles our own Java sources, once; a runtime without a compiler is enough for it.
 COMPILER: Final = Jar(
     "org.eclipse.jdt",
@@ -251,7 +261,7 @@ def spark_classpath() -> str:
     """Spark's own jars, found without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise TerminalError("pyspark is not installed", remedy="Run `make setup`.")
+        raise TerminalError("pyspark is not installed", remedy="Run `make setup`, or install lean-ops[spark].")
     return str(Path(spec.submodule_search_locations[0]) / "jars" / "*")
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OUT_OF_MEMORY_CODES: Final = (3, 52)  # of -XX:+ExitOnOutOfMemoryError, and of Spark itself
+
+
+def is_hosted() -> bool:
+    """Whether somebody else (`spark-submit`, Glue, EMR) has started Spark, and this program in it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def forget_ended_java() -> None:

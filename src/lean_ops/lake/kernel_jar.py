@@ -32,6 +32,7 @@ FUNCTIONS_CATALOG: Final = "lean_ops_functions"
 FUNCTIONS_CLASS: Final = "leanops.Functions"
 FILE_IO_CLASS: Final = "leanops.files.LocalFileIO"
 FILE_SYSTEM_CLASS: Final = "leanops.files.LocalFiles"
+KERNEL_NAME: Final = "lean-ops-kernel"
 _SOURCES: Final = Path(__file__).parent.parent / "java"
 _RELEASE: Final = "17"
 _MADE: Final = (1980, 1, 1, 0, 0, 0)  # the same sources make the same jar, byte for byte
@@ -39,17 +40,26 @@ _KEPT: Final = 3
 
 
 def spark_jars(
-    cache_dir: Path, java: JavaHome, notice: Callable[[str], None], sources: Path = _SOURCES
+    cache_dir: Path,
+    java: JavaHome,
+    notice: Callable[[str], None],
+    sources: Path = _SOURCES,
+    more: Sequence[Jar] = (),
 ) -> tuple[Path, ...]:
-    """What Spark's class path needs beyond Spark: Iceberg's jars and ours. The first call fetches and compiles."""
+    """What Spark's class path needs beyond Spark: Iceberg's jars, `more` and ours. The first call fetches, compiles."""
+    ours = kernel_jar(cache_dir, java, notice, sources)
+    return (*jar_files(cache_dir, java, notice=notice, jars=(*JARS, *more)), ours)
+
+
+def kernel_jar(cache_dir: Path, java: JavaHome, notice: Callable[[str], None], sources: Path = _SOURCES) -> Path:
+    """Our own jar; the first call fetches what it needs and compiles."""
     ours = _jar_of(cache_dir, sources)
-    if ours.is_file():
-        return (*jar_files(cache_dir, java, notice=notice, jars=JARS), ours)
-    *fetched, compiler = jar_files(cache_dir, java, notice=notice, jars=(*JARS, COMPILER))
-    with alone(jars_dir(cache_dir)):
-        if not ours.is_file():
-            _make(ours, java, compiler, fetched, sources)
-    return (*fetched, ours)
+    if not ours.is_file():
+        *fetched, compiler = jar_files(cache_dir, java, notice=notice, jars=(*JARS, COMPILER))
+        with alone(jars_dir(cache_dir)):
+            if not ours.is_file():
+                _make(ours, java, compiler, fetched, sources)
+    return ours
 
 
 def jars_to_fetch(cache_dir: Path) -> tuple[Jar, ...]:
@@ -64,7 +74,7 @@ def _jar_of(cache_dir: Path, sources: Path) -> Path:
     digest = hashlib.sha256(" ".join(made_with).encode())
     for file in _java_files(sources):
         digest.update(f"\0{file.relative_to(sources).as_posix()}\0".encode() + file.read_bytes())
-    return jars_dir(cache_dir) / f"lean-ops-kernel-{digest.hexdigest()[:16]}.jar"
+    return jars_dir(cache_dir) / f"{KERNEL_NAME}-{digest.hexdigest()[:16]}.jar"
 
 
 def _java_files(sources: Path) -> list[Path]:
@@ -107,6 +117,6 @@ def _pack(classes: Path, jar: Path) -> None:
 
 def _forget_old(folder: Path) -> None:
     """Jars of sources that are long gone; the newest few stay, because another version may still run on them."""
-    made = sorted(folder.glob("lean-ops-kernel-*.jar"), key=lambda file: file.stat().st_mtime, reverse=True)
+    made = sorted(folder.glob(f"{KERNEL_NAME}-*.jar"), key=lambda file: file.stat().st_mtime, reverse=True)
     for old in made[_KEPT:]:
         old.unlink(missing_ok=True)

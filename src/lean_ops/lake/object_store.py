@@ -27,19 +27,29 @@ _CONNECT_SECONDS: Final = "3"
 _REQUEST_SECONDS: Final = "20"
 
 
-def io_properties(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """How pyiceberg reaches the store: by the region and the address that AWS' own libraries take from the environment.
+def region_of(environ: Mapping[str, str]) -> str:
+    """The region as AWS' own libraries take it from the environment.
 
-    Without a region pyiceberg would ask the network for it, bucket by bucket.
+    Without one pyiceberg would ask the network for it, bucket by bucket.
     """
-    environ = os.environ if environ is None else environ
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise WrongUseError("no region is known", where="AWS_REGION", remedy="Set it, or the setting `region`.")
-    address = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+    return region
+
+
+def store_address(environ: Mapping[str, str]) -> str | None:
+    """Where the store is, if it is not AWS' own."""
+    return environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+
+
+def io_properties(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """How pyiceberg reaches the store: by the region and the address that AWS' own libraries use."""
+    environ = os.environ if environ is None else environ
+    address = store_address(environ)
     return {
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
-        "s3.region": region,
+        "s3.region": region_of(environ),
         "s3.connect-timeout": _CONNECT_SECONDS,
         "s3.request-timeout": _REQUEST_SECONDS,
         **({"s3.endpoint": address} if address else {}),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.topic_files import TopicFile
@@ -58,6 +60,7 @@ class SharedTables:
         self._turns: defaultdict[TableName, threading.Lock] = defaultdict(threading.Lock)
         self._waiting: defaultdict[TableName, list[_Pending]] = defaultdict(list)
         self._files: defaultdict[TableName, TopicFiles] = defaultdict(TopicFiles)
+        self._schemas: dict[TableName, tuple[Schema, pa.Schema]] = {}
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
@@ -73,7 +76,7 @@ class SharedTables:
         import pyarrow as pa
 
         if rows:
-            schema = self._lake.load(name).schema().as_arrow()
+            schema = self._arrow_schema(name, self._lake.load(name))
             _refuse_unknown(name, rows, schema.names)
             self.append(name, [pa.Table.from_pylist([dict(row) for row in rows], schema=schema)])
 
@@ -126,7 +129,7 @@ class SharedTables:
         import pyarrow as pa
 
         table = self._lake.load(name)
-        schema = table.schema().as_arrow()
+        schema = self._arrow_schema(name, table)
         few, files, rows = schema.empty_table(), [], 0
         for part in parts:
             rows += part.num_rows
@@ -135,6 +138,15 @@ class SharedTables:
                 files += write_files(table, few)
                 few = schema.empty_table()
         return _Pending(few, files), rows
+
+    def _arrow_schema(self, name: TableName, table: Table) -> pa.Schema:
+        """The table's columns; made once for each schema, because every batch of every topic asks."""
+        schema = table.schema()
+        of, known = self._schemas.get(name, (None, None))
+        if of is not schema:
+            known = schema.as_arrow()
+            self._schemas[name] = (schema, known)
+        return known
 
     def _commit_all_waiting(self, name: TableName) -> None:
         with self._guard:

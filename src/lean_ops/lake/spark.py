@@ -9,23 +9,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.lake.catalog import CATALOG_NAME
+from lean_ops.lake.jars import AWS_JARS
 from lean_ops.lake.java import find_java
-from lean_ops.lake.java_process import forget_ended_java, java_of_this_process, log_broken_connections, way_of_ending
-from lean_ops.lake.kernel_jar import (
-    FILE_IO_CLASS,
-    FILE_SYSTEM_CLASS,
-    FUNCTIONS_CATALOG,
-    FUNCTIONS_CLASS,
-    spark_jars,
+from lean_ops.lake.java_process import (
+    forget_ended_java,
+    is_hosted,
+    java_of_this_process,
+    log_broken_connections,
+    way_of_ending,
 )
+from lean_ops.lake.kernel_jar import FUNCTIONS_CLASS, KERNEL_NAME, spark_jars
+from lean_ops.lake.spark_conf import session_conf, start_conf
 from lean_ops.model.errors import TerminalError, TransientError
-from lean_ops.model.pattern_cost import STACK_BYTES
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Sequence
 
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     from lean_ops.settings import Settings
@@ -33,32 +34,7 @@ if TYPE_CHECKING:
 _SMALL_BATCH: Final = 100_000
 _TINY_BATCH: Final = 10_000
 _ROWS_PER_SHUFFLE_PARTITION: Final = 100_000
-# Code is generated for every plan of every topic; a full cache ends in an error of the virtual machine.
-_CODE_CACHE: Final = "-XX:ReservedCodeCacheSize=512m"
-# A virtual machine that ran out of memory has lost threads that others wait for: it must end, not linger.
-_END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
-# Work that is done within minutes, in small batches, ends before the second compiler has paid off: with the
-# first one alone, hundreds of topics take half the processor time. What a plan leaves behind is gone when the next one
-# is made, so half of the memory is for what is young.
-_BRIEF_WORK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -Xms{memory}"
 _BRIEF_RECORDS: Final = 2_000_000
-# A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
-_STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
-_LOG4J: Final = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {folder}/spark.log
-appender.file.filePattern = {folder}/spark.log.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{ISO8601}} %p %c: %m%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 20MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 3
-"""
 
 
 class SparkStartError(TerminalError):
@@ -162,16 +138,31 @@ class SparkSessions:
             ) from error
 
     def _start(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        conf = self._conf_of_host() if is_hosted() else self._conf_of_own()
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        if is_hosted():
+            _refuse_without_kernel(session)
+        log_broken_connections(session)
+        return session
+
+    def _conf_of_host(self) -> SparkConf:
+        """Spark was started by `spark-submit`, Glue or EMR: master, memory and jars are what they were told."""
+        from pyspark import SparkConf
+
+        return SparkConf().setAll(list(session_conf(self._settings).items()))
+
+    def _conf_of_own(self) -> SparkConf:
         import pyspark
         from pyspark import SparkConf
-        from pyspark.sql import SparkSession
 
         forget_ended_java()
         java = find_java(self._settings.cache_dir, os.environ)
-        jars = spark_jars(self._settings.cache_dir, java, self._notice)
+        more = AWS_JARS if self._settings.profile == "aws" else ()
+        jars = spark_jars(self._settings.cache_dir, java, self._notice, more=more)
         conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
-        settings = {**_session_conf(self._settings, self._is_brief), **_jar_conf(self._settings.spark_master, jars)}
-        conf.setAll(list(settings.items()))
+        conf.setAll(list({**session_conf(self._settings), **start_conf(self._settings, jars, self._is_brief)}.items()))
         os.environ.update(
             JAVA_HOME=str(java.home),
             SPARK_HOME=str(Path(pyspark.__file__).parent),
@@ -179,9 +170,23 @@ class SparkSessions:
             PYSPARK_PYTHON=sys.executable,
         )
         self._java = java_of_this_process(conf, self._settings.logs_dir / "spark-start.log")
-        session = SparkSession.builder.config(conf=conf).getOrCreate()
-        log_broken_connections(session)
-        return session
+        return conf
+
+
+def _refuse_without_kernel(session: SparkSession) -> None:
+    """TerminalError if whoever started Spark left our jar out: every batch would fail on it, each in its own words."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # noqa: SLF001
+        loader.loadClass(FUNCTIONS_CLASS)
+    except Py4JJavaError as error:
+        raise TerminalError(
+            "this Spark was started without our jar",
+            where=KERNEL_NAME,
+            found=f"no class {FUNCTIONS_CLASS}",
+            remedy="Give it to `spark-submit --jars` or Glue's `--extra-jars`; `make glue` makes it.",
+        ) from error
 
 
 def prepare_for(session: SparkSession, records: int) -> None:
@@ -193,46 +198,6 @@ def prepare_for(session: SparkSession, records: int) -> None:
     is_tiny = records <= _TINY_BATCH
     session.conf.set("spark.sql.codegen.wholeStage", str(not is_tiny).lower())
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if is_tiny else "FALLBACK")
-
-
-def _jar_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
-    """On one machine the jars go on the class path, which starts faster than handing them out to executors."""
-    if master.startswith("local"):
-        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
-    return {"spark.jars": ",".join(map(str, jars))}
-
-
-def _session_conf(settings: Settings, is_brief: bool) -> dict[str, str]:
-    settings.logs_dir.mkdir(parents=True, exist_ok=True)
-    log4j = settings.logs_dir / "log4j2.properties"
-    log4j.write_text(_LOG4J.format(folder=settings.logs_dir), encoding="utf-8")
-    catalog = f"spark.sql.catalog.{CATALOG_NAME}"
-    brief = _BRIEF_WORK.format(memory=settings.spark_driver_memory) if is_brief else ""
-    return {
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        f"{catalog}.uri": f"jdbc:sqlite:{settings.catalog_file}?busy_timeout=30000",
-        f"{catalog}.jdbc.schema-version": "V1",
-        f"{catalog}.warehouse": f"file://{settings.warehouse_dir}",
-        f"{catalog}.io-impl": FILE_IO_CLASS,
-        "spark.hadoop.fs.file.impl": FILE_SYSTEM_CLASS,
-        # pyiceberg commits to the same tables: a cached table would be a stale one.
-        f"{catalog}.cache-enabled": "false",
-        f"spark.sql.catalog.{FUNCTIONS_CATALOG}": FUNCTIONS_CLASS,
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-        # Refused payloads, which come back as Arrow, may be megabytes each: batches are bounded by bytes too.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
-        "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
-        f"{_END_WITHOUT_MEMORY} {_STACK} {brief} {settings.spark_java_options}",
-        "spark.executor.extraJavaOptions": _STACK,  # where the master is another machine
-    }
 
 
 def _in_short(error: Exception) -> str:

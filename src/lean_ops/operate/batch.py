@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lean_ops.ledger.books import Books
     from lean_ops.model.registry import Gate
     from lean_ops.operate.plan import PlannedBatch
-    from lean_ops.state.port import Lease, StateStore
+    from lean_ops.state.port import Checkpoint, Lease, StateStore
 
 
 class Hop(Protocol):
@@ -40,6 +40,22 @@ Listener: TypeAlias = "Callable[[Batch, str], None]"
 
 def no_step(_: Batch, __: str) -> None:
     """Nobody listens to the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a hop has come: by its store, and by its table if there is one."""
+
+    checkpoint: Checkpoint
+    table: History | None
+
+    def allows(self, planned: PlannedBatch) -> bool:
+        """Whether the plan still holds: nobody has done or begun this batch meanwhile."""
+        begun = open_batch(self.checkpoint, self.table)
+        if planned.resumes:
+            return begun is not None and begun.batch == planned.batch
+        published = self.table.checkpoint() if self.table else None
+        return begun is None and (published.to_snapshot if published else None) == planned.batch.from_snapshot
 
 
 class BatchRunner:
@@ -64,9 +80,9 @@ class BatchRunner:
         self._clock = clock
         self._on_step = on_step
 
-    def run(self, planned: PlannedBatch, gate: Gate, lease: Lease, run_id: str) -> Counts:
+    def run(self, planned: PlannedBatch, standing: Standing, gate: Gate, lease: Lease, run_id: str) -> Counts:
         """Do a planned batch, or finish what an earlier run began of it; its books."""
-        stored, table = self._state.checkpoint(planned.batch.pipeline_id), self._table(planned.batch)
+        stored, table = standing.checkpoint, standing.table
         # A store that knows nothing of the topic may have been lost: then rows of this batch may be there too.
         repeated = planned.resumes or stored.last_snapshot_id is None
         published = published_batch(table)
@@ -102,14 +118,9 @@ class BatchRunner:
         for name in (names.of_zone(batch.zone.source, topic), names.of_zone(batch.zone, topic), errors):
             yield self._lake.load(name)
 
-    def is_current(self, planned: PlannedBatch) -> bool:
-        """Whether the plan still holds now that the lease is ours: nobody has done or begun this batch meanwhile."""
-        table = self._table(planned.batch)
-        begun = open_batch(self._state.checkpoint(planned.batch.pipeline_id), table)
-        if planned.resumes:
-            return begun is not None and begun.batch == planned.batch
-        checkpoint = table.checkpoint() if table else None
-        return begun is None and (checkpoint.to_snapshot if checkpoint else None) == planned.batch.from_snapshot
+    def standing(self, batch: Batch) -> Standing:
+        """How far the batch's hop has come, now that the lease is ours."""
+        return Standing(self._state.checkpoint(batch.pipeline_id), self._table(batch))
 
     def _table(self, batch: Batch) -> History | None:
         return self._lake.file.history(self._lake.names.of_zone(batch.zone, batch.topic))

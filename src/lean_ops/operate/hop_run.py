@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.spark import SparkEndedError
     from lean_ops.ledger.books import Books
     from lean_ops.model.registry import Gate
-    from lean_ops.operate.batch import BatchRunner
+    from lean_ops.operate.batch import BatchRunner, Standing
     from lean_ops.operate.leases import LeaseKeeper
     from lean_ops.operate.plan import HopPlan, PlannedBatch, TopicPlan
     from lean_ops.state.port import Lease, StateStore
@@ -145,19 +145,20 @@ class HopRun:
             raise hop.problem
         for planned in hop.batches:
             work.batch_id = planned.batch.batch_id
-            reason = self._why_not(planned, gate)
+            standing = self._parts.batches.standing(planned.batch)
+            reason = self._why_not(planned, standing, gate)
             if reason is not None:
                 return reason
-            counts = self._parts.batches.run(planned, gate, work.lease, self._run_id)
+            counts = self._parts.batches.run(planned, standing, gate, work.lease, self._run_id)
             work.done.append(BatchOutcome(planned.batch.batch_id, hop.zone, counts))
         return None
 
-    def _why_not(self, planned: PlannedBatch, gate: Gate) -> str | None:
+    def _why_not(self, planned: PlannedBatch, standing: Standing, gate: Gate) -> str | None:
         if self._stopped.is_set():
             return _INTERRUPTED
         if not planned.resumes and planned.batch.schema_version != gate.schema_version:
             return "its schema changed since the plan; the next run takes the new one"
-        if not self._parts.batches.is_current(planned):
+        if not standing.allows(planned):
             return "another run was faster; the next run takes what is left"
         return None
 

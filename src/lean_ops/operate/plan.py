@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lean_ops.model.batch import Batch, Zone, pipeline_id
 from lean_ops.model.errors import LeanOpsError, WrongUseError
@@ -104,6 +104,15 @@ class RunPlan:
     def shut(self) -> tuple[TopicPlan, ...]:
         """Topics whose data waits behind a shut gate."""
         return tuple(plan for plan in self.topics if not plan.gate.open and plan.waiting)
+
+    def waiting_rows(self) -> list[dict[str, Any]]:
+        """These topics, for a machine."""
+        return [{"topic": topic.topic, "records": topic.waiting, "reason": topic.gate.reason} for topic in self.shut]
+
+    def only(self, zone: Zone) -> RunPlan:
+        """The same plan without the hops into other zones."""
+        topics = (replace(topic, hops=tuple(hop for hop in topic.hops if hop.zone is zone)) for topic in self.topics)
+        return replace(self, topics=tuple(topics))
 
 
 class Planner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -75,9 +75,10 @@ class Run:
         waiting: set[Future[TopicOutcome | None]] = set()
         try:
             waiting |= set(begun)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (outcome for future in done if (outcome := future.result()) is not None)
+            for future in as_completed(waiting):
+                waiting.discard(future)
+                if (outcome := future.result()) is not None:
+                    yield outcome
         except BaseException:
             self._stopped.set()
             for future in waiting:

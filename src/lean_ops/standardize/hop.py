@@ -13,7 +13,6 @@ from lean_ops.model.batch import Counts
 from lean_ops.model.ledger import UnbalancedError
 from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
 from lean_ops.standardize.drift import DriftKind, drift_rows, find_drift
-from lean_ops.standardize.latest import make_latest_view
 from lean_ops.standardize.write import Observed, batch_frames, look_at_rows, refused_rows, write_rows
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.model.batch import Batch, Intent
     from lean_ops.standardize.flatten import PlaceCounts
+    from lean_ops.standardize.latest import LatestViews
 
 
 class StandardizeHop:
@@ -35,12 +35,14 @@ class StandardizeHop:
         lake: Lake,
         shared: SharedTables,
         sessions: SparkSessions,
+        views: LatestViews,
         column_limit: int,
         clock: Callable[[], datetime],
     ) -> None:
         self._lake = lake
         self._shared = shared
         self._sessions = sessions
+        self._views = views
         self._column_limit = column_limit
         self._clock = clock
 
@@ -65,8 +67,7 @@ class StandardizeHop:
         self._log_drift(batch, (before, after), held, observed.places, resumed)
         on_step("drift logged")
         if records_in and self._latest_is_out_of_date(batch, before, after):
-            columns = [field.name for field in table.schema().fields]
-            make_latest_view(self._sessions.mine(), self._lake.names, batch.topic, columns)
+            self._views.make(batch.topic, {field.name: str(field.field_type) for field in table.schema().fields})
             on_step("view made")
         staged = count_staged(self._lake, stage)
         counts = self._balanced(batch, staged, observed, records_in)

@@ -101,7 +101,8 @@ class DamagedHome:
         lease = services.state.acquire(topic, services.presence.announce(), services.clock())
         assert isinstance(lease, Lease)
         for planned in services.planner.plan_hop(topic, Zone.STANDARDIZED, gate).batches:
-            services.batch_runner().run(planned, gate, lease, "by hand")
+            runner = services.batch_runner()
+            runner.run(planned, runner.standing(planned.batch), gate, lease, "by hand")
         services.state.release(lease)
 
     def damage(self, topic: str, how: Callable[[DamagedHome, str], Mend]) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lean_ops.lake import spark as module
 from lean_ops.lake.spark import SparkSessions, prepare_for
+from lean_ops.lake.spark_conf import start_conf
 from lean_ops.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def sessions(tmp_path: Path) -> SparkSessions:
 
 
 def java_options(sessions: SparkSessions) -> list[str]:
-    return module._session_conf(sessions._settings, sessions._is_brief)["spark.driver.extraJavaOptions"].split()
+    return start_conf(sessions._settings, (), sessions._is_brief)["spark.driver.extraJavaOptions"].split()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from structlog.testing import capture_logs
@@ -43,6 +43,15 @@ def fails(error: BaseException) -> Act:
     return act
 
 
+class FakeStanding(NamedTuple):
+    """Says of every plan whether it still holds."""
+
+    allowed: bool
+
+    def allows(self, _: PlannedBatch) -> bool:
+        return self.allowed
+
+
 class FakeBatches:
     """Runs batches by what the test says of a topic, or of one of its hops; remembers which."""
 
@@ -51,10 +60,11 @@ class FakeBatches:
         self.outdated: set[str] = set()
         self.ran: list[PlannedBatch] = []
 
-    def is_current(self, planned: PlannedBatch) -> bool:
-        return planned.batch.topic not in self.outdated
+    def standing(self, batch: Batch) -> FakeStanding:
+        return FakeStanding(batch.topic not in self.outdated)
 
-    def run(self, planned: PlannedBatch, gate: Gate, lease: Lease, run_id: str) -> Counts:
+    def run(self, planned: PlannedBatch, standing: FakeStanding, gate: Gate, lease: Lease, run_id: str) -> Counts:
+        assert standing.allowed
         topic, zone = planned.batch.topic, planned.batch.zone
         assert gate == OPEN
         assert lease.topic == topic

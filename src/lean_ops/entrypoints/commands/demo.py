@@ -11,7 +11,7 @@ from rich.markup import escape
 from lean_ops.entrypoints.commands.demo_ending import DEMO_FOLDER, Ending, announce
 from lean_ops.entrypoints.commands.ingest import totals_line
 from lean_ops.entrypoints.commands.reading import existing_state
-from lean_ops.entrypoints.commands.run import execute, say_waiting, waiting_rows
+from lean_ops.entrypoints.commands.run import execute, say_waiting
 from lean_ops.entrypoints.commands.schema import show_activation
 from lean_ops.entrypoints.context import App, app_of
 from lean_ops.model.errors import WrongUseError
@@ -214,7 +214,7 @@ class _Story:
             self._say("nothing new")
         say_waiting(self.call, plan)
         topics = sorted((asdict(outcome) for outcome in outcomes), key=lambda outcome: str(outcome["topic"]))
-        return {"run_id": run_id, "topics": topics, "waiting": waiting_rows(plan)}
+        return {"run_id": run_id, "topics": topics, "waiting": plan.waiting_rows()}
 
 
 def sent_lines(days: Mapping[str, Day]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,12 +12,12 @@ import typer
 from rich.markup import escape
 
 from lean_ops.entrypoints.context import App, app_of
-from lean_ops.ingest.stop import StopSignal
-from lean_ops.model.errors import LeanOpsError, WrongUseError
+from lean_ops.entrypoints.stopping import stoppable
+from lean_ops.model.errors import WrongUseError
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from lean_ops.model.batch import Counts
     from lean_ops.operate.plan import HopPlan, PlannedBatch, RunPlan
@@ -49,22 +49,11 @@ def run(
     if explain:
         _show_plan(call, services.planner.plan(wanted))
         return
-    with _stoppable(), closing(call):
+    with stoppable(), closing(call):
         if pause is None:
             _cycle(call, wanted, once=True)
         else:
             _repeat(call, wanted, pause)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """A request to stop ends what is inside between two commits, and is told as an error."""
-    with StopSignal(anywhere=True):
-        try:
-            yield
-        except KeyboardInterrupt as asked:
-            what = f"interrupted between commits by {str(asked) or 'Ctrl-C'}"
-            raise LeanOpsError(what, remedy="The next `lean-ops run` continues.") from None
 
 
 def _seconds(text: str) -> int:
@@ -144,15 +133,10 @@ def _no_batch(words: str, records: int | None, zone: str | None = None) -> dict[
 
 def _nothing_new(call: App, plan: RunPlan) -> None:
     if call.console.as_json:
-        call.console.document({"run_id": None, "topics": [], "waiting": waiting_rows(plan)})
+        call.console.document({"run_id": None, "topics": [], "waiting": plan.waiting_rows()})
         return
     call.console.say(f"nothing new to process: {len(plan.topics)} topics looked at")
     say_waiting(call, plan)
-
-
-def waiting_rows(plan: RunPlan) -> list[dict[str, Any]]:
-    """The topics whose data waits behind a shut gate."""
-    return [{"topic": topic.topic, "records": topic.waiting, "reason": topic.gate.reason} for topic in plan.shut]
 
 
 def say_waiting(call: App, plan: RunPlan) -> None:
@@ -169,7 +153,7 @@ def _execute(call: App, plan: RunPlan) -> None:
     say_waiting(call, plan)
     if call.console.as_json:
         topics = [asdict(outcome) for outcome in outcomes]
-        call.console.document({"run_id": run_id, "topics": topics, "waiting": waiting_rows(plan)})
+        call.console.document({"run_id": run_id, "topics": topics, "waiting": plan.waiting_rows()})
     failed = [outcome for outcome in outcomes if outcome.status == "FAILED"]
     if failed:
         call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")
@@ -189,7 +173,7 @@ def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
     log_into(call.services.settings.logs_dir)
     current = call.services.new_run()
     outcomes: list[TopicOutcome] = []
-    with _stoppable():
+    with stoppable():
         for outcome in current.execute(plan):
             outcomes.append(outcome)
             call.console.say(f"{len(outcomes)}/{len(plan.work)} {escape(outcome_line(outcome))}")

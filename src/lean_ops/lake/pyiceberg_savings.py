@@ -1,0 +1,45 @@
+"""Work that pyiceberg repeats for the same answer, done once. `save_work` changes pyiceberg for the whole process."""
+
+from __future__ import annotations
+
+import json
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.avro.file import AvroFileHeader
+from pyiceberg.table.metadata import TableMetadataCommonFields
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.metadata import TableMetadata
+
+_SCHEMA_KEY: Final = "avro.schema"
+_SCHEMAS_KEPT: Final = 256
+
+
+@cache
+def save_work() -> None:
+    """Let versions of metadata share their parts, and headers of Avro files their schemas."""
+    TableMetadataCommonFields.__deepcopy__ = _shallow_copy  # type: ignore[assignment,method-assign]
+    AvroFileHeader.get_schema = _known_schema  # type: ignore[assignment,method-assign]
+
+
+def _shallow_copy(metadata: TableMetadata, _: object = None) -> TableMetadata:
+    """Versions of a table's metadata share their parts: nobody changes a part in place.
+
+    pyiceberg copies all of it, every snapshot included, a dozen times for one commit: half of what a small batch cost.
+    """
+    return metadata.model_copy()
+
+
+def _known_schema(header: AvroFileHeader) -> Schema:
+    """The schema of a manifest or a list of them: hundreds of files have the same one, and nobody changes it."""
+    if _SCHEMA_KEY not in header.meta:
+        raise ValueError("No schema found in Avro file headers")
+    return _schema_of(header.meta[_SCHEMA_KEY])
+
+
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def _schema_of(text: str) -> Schema:
+    return AvroSchemaConversion().avro_to_iceberg(json.loads(text))
