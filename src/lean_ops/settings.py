@@ -36,6 +36,7 @@ _AWS_ONLY: Final = frozenset(
         "delivery_stream",
         "alert_topic_arn",
         "group_size",
+        "pii_key_secret_arn",
     }
 )
 _REST_ONLY: Final = ("catalog_uri", "catalog_credential")
@@ -92,6 +93,9 @@ class Settings(BaseModel):
     archive_bucket: str | None = Field(None, pattern=_BUCKET, description="aws: the bucket with dlq-archive/")
     delivery_stream: str | None = Field(None, min_length=1, description="aws: the Firehose stream into RAW")
     alert_topic_arn: str | None = Field(None, pattern=r"^arn:[^\s]+$", description="aws: the SNS topic of alerts")
+    pii_key_secret_arn: str | None = Field(
+        None, pattern=r"^arn:[^\s]+$", description="aws: the secret with the key of `pii: hash`, instead of `pii_key`"
+    )
     group_size: int = Field(25, ge=1, le=200, description="aws: topics that one job of the state machine takes")
 
     @property
@@ -228,10 +232,16 @@ def _refuse_combination(settings: Settings, origins: Mapping[str, str], aws_need
     for key in aws_needs:
         if getattr(settings, key) is None:
             raise _missing(key)
+    if settings.pii_key is not None and settings.pii_key_secret_arn is not None:
+        what = "there is a key already, in 'pii_key'"
+        raise _contradiction("pii_key_secret_arn", origins, what, "one of the two")
     if settings.catalog == "rest" and settings.catalog_uri is None:
         raise _missing("catalog_uri")
-    if settings.catalog != "glue":
-        return
+    if settings.catalog == "glue":
+        _refuse_with_glue(settings, origins)
+
+
+def _refuse_with_glue(settings: Settings, origins: Mapping[str, str]) -> None:
     for key in _REST_ONLY:
         if getattr(settings, key) is not None:
             raise _contradiction(key, origins, "the Glue catalog has none", "catalog 'rest', or no such key")

@@ -277,9 +277,14 @@ class Services:
         from lean_ops.curate.hop import CurateHop
         from lean_ops.curate.protect import PiiKey
 
-        secret = self.settings.pii_key
-        key = PiiKey.of(secret.get_secret_value()) if secret else None
+        secret = self._pii_secret()
+        key = PiiKey.of(secret) if secret else None
         return CurateHop(self.lake, self.shared, self.sessions, self.schema_tables, schema_of, key, self.clock)
+
+    def _pii_secret(self) -> str | None:
+        if self.settings.pii_key_secret_arn is not None:
+            return self._aws.pii_key()
+        return self.settings.pii_key.get_secret_value() if self.settings.pii_key else None
 
     @cached_property
     def schemas(self) -> SchemaStore:
@@ -304,7 +309,7 @@ class Services:
         """Where schemas are handed in."""
         from lean_ops.govern.submit import Submissions
 
-        can_hash = self.settings.pii_key is not None
+        can_hash = (self.settings.pii_key or self.settings.pii_key_secret_arn) is not None
         return Submissions(self.schemas, self.state, self.schema_tables, self._record_schema_version, can_hash=can_hash)
 
     @cached_property

@@ -244,6 +244,8 @@ def test_a_setting_of_the_aws_profile_is_refused_in_the_embedded_one(home: Path,
         ({"schema_bucket": "Not A Bucket"}, "schema_bucket", "a-z0-9"),
         ({"region": "here"}, "region", "region"),
         ({"environment": "a/b"}, "environment", "A-Za-z0-9"),
+        ({"pii_key_secret_arn": "the secret"}, "pii_key_secret_arn", "arn:"),
+        ({"pii_key_secret_arn": "arn:aws:x", "pii_key": "k" * 16}, "pii_key_secret_arn", "one of the two"),
     ],
 )
 def test_a_wrong_combination_on_aws_names_the_key_and_what_is_allowed(

@@ -89,6 +89,13 @@ def glue_client(limits: Limits = USUAL) -> Any:
     return boto3.client("glue", config=limits.config())
 
 
+def secrets_client(limits: Limits = USUAL) -> Any:
+    """A client of Secrets Manager; boto3's types for it are not among our packages."""
+    import boto3
+
+    return boto3.client("secretsmanager", config=limits.config())
+
+
 def lambda_client(limits: Limits = USUAL) -> LambdaClient:
     """A client of Lambda."""
     import boto3

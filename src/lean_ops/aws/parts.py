@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lean_ops.aws.athena_views import AthenaViews
-from lean_ops.aws.clients import dynamodb_client, glue_client, s3_client
+from lean_ops.aws.clients import dynamodb_client, glue_client, s3_client, secrets_client
 from lean_ops.aws.lake_place import catalog_place, use_region
 from lean_ops.aws.schema_objects import S3SchemaFiles
+from lean_ops.aws.secrets import pii_key
 from lean_ops.state.dynamodb import DynamoStateStore
 from lean_ops.state.dynamodb_tables import DynamoTables
 
@@ -33,6 +34,10 @@ class AwsParts:
     def place(self, catalog_name: str) -> CloudPlace:
         """Where the catalog is."""
         return catalog_place(catalog_name, self._settings)
+
+    def pii_key(self) -> str:
+        """The key of `pii: hash`, from its secret."""
+        return pii_key(secrets_client(), self._settings.given("pii_key_secret_arn"))
 
     @cached_property
     def athena_views(self) -> AthenaViews:
