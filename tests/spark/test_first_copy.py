@@ -11,6 +11,7 @@ from tests.spark.driver import TopicDriver
 from tests.spark.test_any_batches import any_batches
 
 from lean_ops.lake.snapshots import history_of
+from lean_ops.lake.topic_files import TopicFile
 from lean_ops.model.batch import Batch, Zone
 from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
 from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
@@ -48,7 +49,7 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
 
     without, with_earlier = by_moving_ids(None), by_moving_ids(earlier)
     assert by_reading_ids() == without
-    assert by_reading_ids(EarlierFiles([seen])) == with_earlier
+    assert by_reading_ids(EarlierFiles([TopicFile(seen, 1, None, None)])) == with_earlier
     messages = {(row["message_id"], row["publish_time"]) for row in rows}
     assert len(without) == len(messages)
     assert len(with_earlier) == sum(message_id >= "m15" for message_id, _ in messages)

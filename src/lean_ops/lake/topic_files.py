@@ -7,6 +7,7 @@ manifests hundreds of times, and they have a line for every file that any topic 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -33,6 +34,11 @@ class TopicFile(NamedTuple):
     def may_hold(self, start: int, end: int) -> bool:
         """Whether a row's time may lie in a half-open interval."""
         return (self.first is None or self.first < end) and (self.last is None or self.last >= start)
+
+    def may_hold_any(self, times: Sequence[int]) -> bool:
+        """Whether a row may have one of these times, which are sorted."""
+        place = 0 if self.first is None else bisect_left(times, self.first)
+        return place < len(times) and (self.last is None or times[place] <= self.last)
 
 
 _ByTopic = dict[str, list[TopicFile]]

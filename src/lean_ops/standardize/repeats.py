@@ -16,16 +16,28 @@ if TYPE_CHECKING:
 
     from pyiceberg.io import FileIO
 
+    from lean_ops.lake.topic_files import TopicFile
+
 _MOST_LEFT_OUT: Final = 2_000
 
-Message = tuple[str, int]
+Message = tuple[str, int | None]
 
 
 class EarlierFiles(NamedTuple):
     """Files with messages that have a fate; those of one batch do not count, if it is named."""
 
-    paths: Sequence[str]
+    files: Sequence[TopicFile]
     without_batch: str | None = None
+
+    def paths(self, times: Sequence[int | None]) -> list[str]:
+        """Those that may hold a message of one of these publish times.
+
+        A copy has the time of its first, so a few late copies in a batch lead to a few files. Taken as an interval
+        they would lead to all that came since.
+        """
+        known = sorted(time for time in times if time is not None)
+        is_any = len(known) < len(times)  # of a message without a time no file tells that it has none
+        return [file.path for file in self.files if is_any or file.may_hold_any(known)]
 
 
 def rows_to_leave_out(io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierFiles]) -> tuple[Address, ...] | None:
@@ -34,7 +46,8 @@ def rows_to_leave_out(io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierF
     Inside the batch the lowest copy is first, in the order that Spark would compare them in.
     """
     messages = {address: message for path in raw for address, message in _messages(io, path)}
-    seen = set(messages.values()) & {message for files in earlier for message in _seen(io, files)}
+    times = list({time for _, time in messages.values()})
+    seen = set(messages.values()) & {message for files in earlier for message in _seen(io, files, times)}
     known = [address for address, message in messages.items() if message in seen]
     repeated = {message for message, copies in Counter(messages.values()).items() if copies > 1} - seen
     copies = {address: message for address, message in messages.items() if message in repeated}
@@ -47,8 +60,8 @@ def _messages(io: FileIO, path: str) -> Iterator[tuple[Address, Message]]:
     return (((path, position), message) for position, message in enumerate(rows))
 
 
-def _seen(io: FileIO, files: EarlierFiles) -> Iterator[Message]:
-    for path in files.paths:
+def _seen(io: FileIO, files: EarlierFiles, times: Sequence[int | None]) -> Iterator[Message]:
+    for path in files.paths(times):
         if files.without_batch is None:
             yield from zip(*_columns(io, path, MESSAGE), strict=True)
         else:

@@ -17,7 +17,6 @@ from lean_ops.standardize.repeats import EarlierFiles
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -113,8 +112,8 @@ class Earlier:
     batch: Batch
     days: list[tuple[datetime, datetime]]
     with_own: bool
-    standardized: tuple[str, ...]
-    refused: tuple[str, ...]
+    standardized: tuple[TopicFile, ...]
+    refused: tuple[TopicFile, ...]
     rows: int
 
     def files(self) -> list[EarlierFiles]:
@@ -143,17 +142,11 @@ def earlier_messages(lake: Lake, shared: SharedTables, batch: Batch, files: Rang
     there = _files_between(lake.load(lake.names.standardized(batch.topic)), start, end)
     micros = [(time - _EPOCH_TIME) // timedelta(microseconds=1) for time in (start, end)]
     refused = [file for file in shared.files_of_topic(lake.names.parse_errors, batch.topic) if file.may_hold(*micros)]
-    return Earlier(
-        batch,
-        days,
-        with_own,
-        tuple(file.file_path for file in there),
-        tuple(file.path for file in refused),
-        sum(file.record_count for file in there) + sum(file.rows for file in refused),
-    )
+    rows = sum(file.rows for file in (*there, *refused))
+    return Earlier(batch, days, with_own, tuple(there), tuple(refused), rows)
 
 
-def _files_between(table: Table, start: datetime, end: datetime) -> list[DataFile]:
+def _files_between(table: Table, start: datetime, end: datetime) -> list[TopicFile]:
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
@@ -162,4 +155,5 @@ def _files_between(table: Table, start: datetime, end: datetime) -> list[DataFil
         GreaterThanOrEqual(term=publish_time, value=literal(start.isoformat())),
         LessThan(term=publish_time, value=literal(end.isoformat())),
     )
-    return [task.file for task in table.scan(row_filter=row_filter).plan_files()]
+    time_id = table.schema().find_field("publish_time").field_id
+    return [topic_file(task.file, time_id) for task in table.scan(row_filter=row_filter).plan_files()]

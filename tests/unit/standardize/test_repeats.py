@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from lean_ops.lake.topic_files import TopicFile
 from lean_ops.standardize import repeats
 from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
 
@@ -33,11 +34,12 @@ def raw_file(folder: Path, name: str, *rows: dict[str, Any]) -> str:
     return str(folder / name)
 
 
-def seen_file(folder: Path, name: str, *rows: tuple[str, int, str]) -> str:
+def seen_file(folder: Path, name: str, *rows: tuple[str, int, str]) -> TopicFile:
     schema = pa.schema([("message_id", pa.string()), ("publish_time", TIMES), ("batch_id", pa.string())])
     columns = [dict(zip(schema.names, row, strict=True)) for row in rows]
     pq.write_table(pa.Table.from_pylist(columns, schema=schema), folder / name)
-    return str(folder / name)
+    times = [time for _, time, _ in rows]
+    return TopicFile(str(folder / name), len(rows), min(times), max(times))
 
 
 def left_out(files: list[str], *earlier: EarlierFiles) -> list[tuple[str, int]] | None:
@@ -81,6 +83,35 @@ def test_every_copy_of_what_already_has_a_fate_is_left_out(tmp_path: Path) -> No
     seen = seen_file(tmp_path, "seen", ("1", SECOND, "b1"), ("2", 3 * SECOND, "b1"))
 
     assert left_out(files, EarlierFiles([seen])) == [("a", 0), ("a", 2)]
+
+
+def test_of_earlier_files_only_those_are_read_that_may_hold_a_message_of_the_batch(tmp_path: Path) -> None:
+    files = [raw_file(tmp_path, "a", {"message_id": "1"}, {"message_id": "2", "publish_time": 9 * SECOND})]
+    first, last = (seen_file(tmp_path, name, (name, time * SECOND, "b")) for name, time in (("1", 1), ("2", 9)))
+    between = TopicFile(str(tmp_path / "not there"), 1, 2 * SECOND, 8 * SECOND)
+
+    assert left_out(files, EarlierFiles([first, between, last])) == [("a", 0), ("a", 1)]
+    with pytest.raises(FileNotFoundError):
+        left_out(files, EarlierFiles([between._replace(last=9 * SECOND)]))
+    with pytest.raises(FileNotFoundError):
+        left_out(files, EarlierFiles([between._replace(first=None)]))
+
+
+def test_a_message_without_a_time_is_looked_for_everywhere(tmp_path: Path) -> None:
+    files = [raw_file(tmp_path, "a", {"message_id": "1", "publish_time": None})]
+    with pytest.raises(FileNotFoundError):
+        left_out(files, EarlierFiles([TopicFile(str(tmp_path / "not there"), 1, 5, 6)]))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "may"),
+    [(None, None, True), (1, 9, True), (4, 4, True), (2, 3, False), (5, 9, False), (None, 0, False), (5, None, False)],
+)
+def test_a_file_may_hold_one_of_some_times_if_one_lies_within_its_bounds(
+    first: int | None, last: int | None, may: bool
+) -> None:
+    assert TopicFile("f", 1, first, last).may_hold_any([1, 4]) is may
+    assert not TopicFile("f", 1, first, last).may_hold_any([])
 
 
 def test_what_the_batch_itself_has_refused_counts_only_if_it_is_asked_for(tmp_path: Path) -> None:

@@ -173,10 +173,11 @@ def execute(call: App, plan: RunPlan) -> tuple[str, list[TopicOutcome]]:
     log_into(call.services.settings.logs_dir)
     current = call.services.new_run()
     outcomes: list[TopicOutcome] = []
+    of = len(plan.work)
     with stoppable():
         for outcome in current.execute(plan):
             outcomes.append(outcome)
-            call.console.say(f"{len(outcomes)}/{len(plan.work)} {escape(outcome_line(outcome))}")
+            call.console.say(f"{len(outcomes)}/{of} {escape(outcome_line(outcome))}")
     return current.run_id, outcomes
 
 
