@@ -25,6 +25,22 @@ DIES_AFTER: Final = "dies after its work"
 KILLED: Final = "is killed at work"
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Where a function's code is: in folders of its own and nowhere else, or without any in this Python's packages."""
+
+    handler: str = "handler"
+    paths: tuple[Path, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Python's, so that a package which the folders lack is not found by luck."""
+        return ("-I", "-S") if self.paths else ("-I",)
+
+
+CODE_OF_THIS_HOUSE: Final = Code()
+
+
 class FunctionError(Exception):
     """The call has no result; what the function did before nobody knows."""
 
@@ -32,10 +48,10 @@ class FunctionError(Exception):
 class Environment:
     """A process that answers one call after the other."""
 
-    def __init__(self, module: str, environ: Mapping[str, str], log: Path) -> None:
+    def __init__(self, module: str, environ: Mapping[str, str], log: Path, code: Code = CODE_OF_THIS_HOUSE) -> None:
         with log.open("ab") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-u", str(_WORKER), module],
+                [sys.executable, *code.options, "-u", str(_WORKER), module, code.handler, *map(str, code.paths)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
@@ -99,6 +115,7 @@ class Function:
     faults: Faults
     at_a_time: int = 1
     seconds: float = 20.0
+    code: Code = CODE_OF_THIS_HOUSE
     _free: queue.LifoQueue[Environment | None] = field(default_factory=queue.LifoQueue, init=False)
     _made: list[Environment] = field(default_factory=list, init=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False)
@@ -144,7 +161,7 @@ class Function:
             dead.end()
         if self._closed.is_set():
             raise FunctionError(f"{self.name} is closed")
-        environment = Environment(self.module, self.environ, self.log)
+        environment = Environment(self.module, self.environ, self.log, self.code)
         self._made.append(environment)
         if self._closed.is_set():
             environment.end()

@@ -1,4 +1,6 @@
-"""One execution environment of a function: `python -I worker.py MODULE`, a call a line, an answer a line.
+"""One execution environment of a function: `python -I worker.py MODULE HANDLER [FOLDER …]`.
+
+A call a line, an answer a line. With folders its code is in them, and only there.
 
 A call is `{"event": …, "seconds": …, "fault": …}`, its answer `{"answer": …}` or `{"error": …}`. A fault makes the
 process die before or after the function's work, or keep its answer to itself until it is killed. It ends when whoever
@@ -32,13 +34,14 @@ class Context:
         return max(0, int((self._ends - time.monotonic()) * 1000))
 
 
-def main(module: str) -> None:
+def main(module: str, name: str, folders: list[str]) -> None:
     # What the function prints is its log; answers have a way of their own.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(calls,), daemon=True).start()
-    handler = importlib.import_module(module).handler
+    sys.path[:0] = folders
+    handler = getattr(importlib.import_module(module), name)
     _write(answers, {"ready": True})
     while True:
         _write(answers, _answer(handler, json.loads(calls.get())))
@@ -74,4 +77,4 @@ def _write(answers: Any, value: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
