@@ -1,7 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue lint types docs lock clean
+.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build deploy-check images plan apply upload schemas try destroy deploy-env \
+	lint types docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -91,6 +92,41 @@ lambdas: setup ## Zips of the functions on AWS, the same bytes every time (LAMBD
 
 glue: setup ## What the Spark jobs need on AWS, the same bytes every time: wheel, jar, scripts (build/glue; docs/deployment.md)
 	@$(BIN)/python scripts/build_glue.py $(GLUE_FLAGS)
+
+build: lambdas glue ## All that is built for AWS but the images: zips of functions, files of jobs
+
+# On an account (docs/deployment.md): ENV names infra/environments/ENV.tfvars, STATE_BUCKET where Terraform's state is
+# kept, TF_PLUGIN_DIR where the provider lies if not in Terraform's registry; flags of a command go into its variable.
+ENV ?= dev
+DEPLOY = @$(BIN)/python scripts/deploy.py
+export STATE_BUCKET STATE_REGION TF_PLUGIN_DIR LAKE_IMAGE_URI DISCOVERY_IMAGE_URI ARTIFACT_VERSION
+
+deploy-check: setup ## Everything that a deployment of ENV needs, and what is missing
+	$(DEPLOY) check $(ENV)
+
+images: setup ## Build the functions' images and push them to ENV's repositories
+	$(DEPLOY) images $(ENV)
+
+plan: setup ## What Terraform would change in ENV (PLAN_FLAGS=--no-lock)
+	$(DEPLOY) plan $(ENV) $(PLAN_FLAGS)
+
+apply: setup ## Show the plan of ENV, ask, and apply just that (APPLY_FLAGS=--yes)
+	$(DEPLOY) apply $(ENV) $(APPLY_FLAGS)
+
+upload: setup ## The jobs' files to ENV's bucket; a version is never overwritten (UPLOAD_FLAGS=--force)
+	$(DEPLOY) upload $(ENV) $(UPLOAD_FLAGS)
+
+schemas: setup ## Submit schemas/*.json of ENV's topics and wait for the judgement (SCHEMA_FLAGS="--topic orders")
+	$(DEPLOY) schemas $(ENV) $(SCHEMA_FLAGS)
+
+try: setup ## Messages into ENV, a run of its state machine, and the ledger (TRY_FLAGS="--topic orders --messages 100")
+	$(DEPLOY) try $(ENV) $(TRY_FLAGS)
+
+destroy: setup ## Take ENV down, after asking; buckets and their data stay (DESTROY_FLAGS=--yes)
+	$(DEPLOY) destroy $(ENV) $(DESTROY_FLAGS)
+
+deploy-env: setup ## Variables for eval in a shell, by which `lean-ops` finds ENV
+	$(DEPLOY) env $(ENV)
 
 lint: setup ## Style, formatting and who may import whom
 	$(BIN)/ruff check .

@@ -123,18 +123,19 @@ module "ingestion" {
 module "orchestration" {
   source = "./modules/orchestration"
 
-  name               = local.name
-  kms_key_arn        = module.storage.kms_key_arn
-  function_arns      = module.compute.function_arns
-  glue_job_names     = module.compute.glue_job_names
-  glue_job_arns      = module.compute.glue_job_arns
-  alert_topic_arn    = module.observability.alert_topic_arn
-  schema_bucket_name = module.storage.schema_bucket_name
-  map_concurrency    = var.map_concurrency
-  schedules          = var.schedules
-  schedules_enabled  = var.schedules_enabled
-  log_retention_days = var.log_retention_days
-  tags               = var.tags
+  name                = local.name
+  kms_key_arn         = module.storage.kms_key_arn
+  function_arns       = module.compute.function_arns
+  glue_job_names      = module.compute.glue_job_names
+  glue_job_arns       = module.compute.glue_job_arns
+  alert_topic_arn     = module.observability.alert_topic_arn
+  schema_bucket_name  = module.storage.schema_bucket_name
+  map_concurrency     = var.map_concurrency
+  schedules           = var.schedules
+  schedules_enabled   = var.schedules_enabled
+  maintenance_enabled = var.maintenance_enabled
+  log_retention_days  = var.log_retention_days
+  tags                = var.tags
 }
 
 module "observability" {

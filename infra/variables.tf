@@ -214,6 +214,12 @@ variable "schedules" {
   default = {}
 }
 
+variable "maintenance_enabled" {
+  description = "Whether the schedules start maintenance, too. Off until its job is part of the artifacts."
+  type        = bool
+  default     = false
+}
+
 variable "schedules_enabled" {
   description = "Whether the schedules start anything."
   type        = bool

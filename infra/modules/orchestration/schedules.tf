@@ -2,15 +2,15 @@
 
 locals {
   schedules_always = {
-    run                = { kind = "machine", arn = local.machine_arns["master"], input = {} }
-    daily-maintenance  = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "daily" } }
-    weekly-maintenance = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "weekly" } }
-    reconcile          = { kind = "function", arn = var.function_arns["health"], input = {} }
-    circuit-breaker    = { kind = "function", arn = var.function_arns["circuit_breaker"], input = {} }
+    run                = { kind = "machine", arn = local.machine_arns["master"], input = {}, on = true }
+    daily-maintenance  = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "daily" }, on = var.maintenance_enabled }
+    weekly-maintenance = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "weekly" }, on = var.maintenance_enabled }
+    reconcile          = { kind = "function", arn = var.function_arns["health"], input = {}, on = true }
+    circuit-breaker    = { kind = "function", arn = var.function_arns["circuit_breaker"], input = {}, on = true }
   }
   schedules = merge(
     local.schedules_always,
-    { for name in ["discovery"] : name => { kind = "function", arn = var.function_arns[name], input = {} } if contains(keys(var.function_arns), name) },
+    { for name in ["discovery"] : name => { kind = "function", arn = var.function_arns[name], input = {}, on = true } if contains(keys(var.function_arns), name) },
   )
 }
 
@@ -26,7 +26,7 @@ resource "aws_scheduler_schedule" "this" {
   name                = "${var.name}-${each.key}"
   group_name          = aws_scheduler_schedule_group.this.name
   schedule_expression = var.schedules[replace(each.key, "-", "_")]
-  state               = var.schedules_enabled ? "ENABLED" : "DISABLED"
+  state               = var.schedules_enabled && each.value.on ? "ENABLED" : "DISABLED"
 
   flexible_time_window {
     mode = "OFF"

@@ -76,6 +76,12 @@ variable "schedules" {
   }
 }
 
+variable "maintenance_enabled" {
+  description = "Whether the schedules start maintenance, too. Off until its job is part of the artifacts."
+  type        = bool
+  default     = false
+}
+
 variable "schedules_enabled" {
   description = "Whether the schedules start anything; without them everything is started by hand."
   type        = bool

@@ -103,13 +103,29 @@ run "schedules" {
   }
 
   assert {
-    condition     = alltrue([for made in aws_scheduler_schedule.this : made.state == "ENABLED" && made.group_name == "lean-ops-test" && made.flexible_time_window[0].mode == "OFF"])
-    error_message = "Schedules are on unless they are turned off."
+    condition     = alltrue([for made in aws_scheduler_schedule.this : made.group_name == "lean-ops-test" && made.flexible_time_window[0].mode == "OFF"])
+    error_message = "Schedules keep their times and their group."
+  }
+
+  assert {
+    condition     = [for schedule, made in aws_scheduler_schedule.this : schedule if made.state == "ENABLED"] == ["circuit-breaker", "discovery", "reconcile", "run"]
+    error_message = "Schedules are on unless they are turned off, but for maintenance, whose job is yet to come."
   }
 
   assert {
     condition     = aws_scheduler_schedule.this["run"].target[0].arn == "arn:aws:states:eu-central-1:000000000000:stateMachine:lean-ops-test-master"
     error_message = "A run is the master's."
+  }
+}
+
+run "maintenance_can_be_turned_on" {
+  variables {
+    maintenance_enabled = true
+  }
+
+  assert {
+    condition     = alltrue([for made in aws_scheduler_schedule.this : made.state == "ENABLED"])
+    error_message = "All schedules are on."
   }
 }
 

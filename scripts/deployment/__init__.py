@@ -1,0 +1,1 @@
+"""What `scripts/deploy.py` does to an AWS account, a file for each of its subjects."""
