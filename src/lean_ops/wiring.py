@@ -218,6 +218,8 @@ class Services:
         """Spark, once somebody asks for a session."""
         from lean_ops.lake.spark import SparkSessions
 
+        if self.on_aws:
+            _ = self._aws  # makes the region known, which Spark is told, too
         return SparkSessions(self.settings, self.notice)
 
     def batch_runner(

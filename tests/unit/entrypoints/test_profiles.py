@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lean_ops.entrypoints import cli
-from lean_ops.model.errors import WrongUseError
+from lean_ops.lake.spark_conf import session_conf
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
@@ -24,6 +24,7 @@ AWS = {
 STATUS = """
 import sys
 from lean_ops.entrypoints import cli
+from lean_ops.lake.spark_conf import session_conf
 try:
     cli.main(["--home", sys.argv[1], "--json", "status"])
 except SystemExit as left:
@@ -58,10 +59,17 @@ def test_nothing_is_connected_or_made_before_a_part_is_asked_for(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_batches_of_the_aws_profile_are_not_run_on_a_local_lake(tmp_path: Path) -> None:
+def test_spark_of_the_aws_profile_is_told_of_the_same_catalog_and_region(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")  # as a test leaves it, whatever a part writes there
     services = Services(load_settings({"profile": "aws", "home": tmp_path / "home"}, AWS))
-    with pytest.raises(WrongUseError, match="state machine"):
-        _ = services.sessions
+    assert services.sessions.failure() is None
+    told = session_conf(services.settings)
+    assert told["spark.sql.catalog.lean_ops.catalog-impl"].endswith("GlueCatalog")
+    assert told["spark.sql.catalog.lean_ops.client.region"] == "eu-central-1"
+    assert told["spark.sql.catalog.lean_ops.warehouse"] == "s3://lake/warehouse"
     assert list(tmp_path.iterdir()) == []
 
 
