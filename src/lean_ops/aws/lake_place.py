@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.aws.clients import Limits, glue_client, s3_client
 from lean_ops.aws.glue_tables import GlueTables
-from lean_ops.lake.cloud_place import CloudPlace
+from lean_ops.lake.cloud_place import CloudPlace, rest_login
 from lean_ops.model.errors import WrongUseError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _configured_region() -> str | None:
 def catalog_place(name: str, settings: Settings) -> CloudPlace:
     """Where the catalog is; nothing is connected yet."""
     if settings.catalog == "rest":
-        return _rest_place(name, settings.given("catalog_uri"), settings.given("warehouse"), _rest_login(settings))
+        return _rest_place(name, settings.given("catalog_uri"), settings.given("warehouse"), rest_login(settings))
     return _glue_place(name, settings.given("warehouse"))
 
 
@@ -59,15 +59,6 @@ def _glue_place(name: str, warehouse: str) -> CloudPlace:
         return LakeGlueCatalog(name, glue, warehouse, io_properties())
 
     return CloudPlace(tables, open_catalog, warehouse, tables.metadata_files)
-
-
-def _rest_login(settings: Settings) -> dict[str, str]:
-    """How the REST catalog is told who we are, by the way that its specification has for that."""
-    secret = settings.catalog_credential
-    if secret is None:
-        return {}
-    tokens = f"{settings.given('catalog_uri').rstrip('/')}/v1/oauth/tokens"
-    return {"credential": secret.get_secret_value(), "oauth2-server-uri": tokens}
 
 
 def _rest_place(name: str, uri: str, warehouse: str, more: dict[str, str]) -> CloudPlace:

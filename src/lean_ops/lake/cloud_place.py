@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lean_ops.lake.reader import CatalogReader
     from lean_ops.model.tables import TableName
+    from lean_ops.settings import Settings
 
 
 def no_database(database: str) -> TerminalError:
@@ -24,6 +25,15 @@ def no_database(database: str) -> TerminalError:
         where=database,
         remedy="Databases of the cloud are made by Terraform: apply its catalog module, or check `database_prefix`.",
     )
+
+
+def rest_login(settings: Settings) -> dict[str, str]:
+    """How a REST catalog is told who we are, by the way that its specification has for that."""
+    secret = settings.catalog_credential
+    if secret is None:
+        return {}
+    tokens = f"{settings.given('catalog_uri').rstrip('/')}/v1/oauth/tokens"
+    return {"credential": secret.get_secret_value(), "oauth2-server-uri": tokens}
 
 
 @dataclass(frozen=True, slots=True)

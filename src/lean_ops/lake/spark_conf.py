@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.catalog import CATALOG_NAME
+from lean_ops.lake.cloud_place import rest_login
 from lean_ops.lake.kernel_jar import FILE_IO_CLASS, FILE_SYSTEM_CLASS, FUNCTIONS_CATALOG, FUNCTIONS_CLASS
 from lean_ops.lake.object_store import region_of, store_address
 from lean_ops.model.pattern_cost import STACK_BYTES
@@ -96,9 +97,8 @@ def _glue(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rest(settings: Settings) -> dict[str, str]:
-    uri, secret = settings.given("catalog_uri").rstrip("/"), settings.catalog_credential
-    login = {"credential": secret.get_secret_value(), "oauth2-server-uri": f"{uri}/v1/oauth/tokens"} if secret else {}
-    return {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": uri, **login}
+    uri = settings.given("catalog_uri").rstrip("/")
+    return {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": uri, **rest_login(settings)}
 
 
 def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool) -> dict[str, str]:

@@ -14,6 +14,7 @@ from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
 NOW = datetime(2026, 2, 3, 10, 15, 30, tzinfo=UTC)
+PATIENCE_SECONDS = 300
 TABLES = ("reconciliation_log", "job_run_history")
 
 
@@ -22,7 +23,9 @@ def main(number: str, go: Path) -> None:
     topic, names = f"topic_{number}", services.settings.names
     services.lake.load(names.parse_errors)  # all that a job has loaded long before
     print("ready", flush=True)
+    deadline = time.monotonic() + PATIENCE_SECONDS  # whoever would make it may be gone
     while not go.exists():
+        assert time.monotonic() < deadline, "nobody gave the sign"
         time.sleep(0.01)
     for batch in range(2):
         batch_id = f"{number}-{batch}"

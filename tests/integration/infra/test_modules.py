@@ -42,7 +42,7 @@ def test_every_module_has_tests() -> None:
 
 
 def test_everything_is_formatted() -> None:
-    terraform(INFRA, "fmt", "-check", "-recursive", "-diff")
+    assert terraform(INFRA, "fmt", "-check", "-recursive", "-diff") == ""
 
 
 @pytest.mark.parametrize("module", MODULES)
