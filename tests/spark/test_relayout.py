@@ -26,6 +26,8 @@ from lean_ops.state.port import Lease
 pytestmark = pytest.mark.spark
 
 RULE = LayoutRule(first_rows=3, rows_per_bucket=2, fewest=2, most=8)
+# No table of a test has rows for a bucket, and from the second file on it has too many (less than eight tell it apart).
+GATHER = LayoutRule(first_rows=1_000, rows_per_bucket=1, fewest=2, most=8, few_files=-6)
 STEPS = ("layout begun", "layout written", "layout switched")
 
 
@@ -144,6 +146,44 @@ def test_a_run_moves_a_table_after_its_batch_and_goes_on_with_the_next_ones(grow
     assert [row["status"] for row in moves(grown)] == ["SUCCEEDED", "SUCCEEDED"]
     assert faults(grown) == []
     assert grown.run(rule=RULE) is None
+
+
+def test_a_small_table_of_many_files_is_written_anew_after_a_batch_and_the_next_ones_go_on(grown: TopicDriver) -> None:
+    grown.put(message("m6", 6))
+    outcome = grown.run(rule=GATHER)
+    assert outcome is not None
+    assert outcome.status is RunStatus.SUCCEEDED
+    table, after = table_of(grown), history(grown)
+    head = after.snapshots[after.head or -1]
+    assert (head.count("total-data-files"), head.count("total-delete-files")) == (1, 0)
+    assert (buckets_of(table), after.live_rows, list(after.refs)) == (0, 4, ["main"])
+    assert TRIES_PROPERTY not in table.properties
+    [row] = moves(grown)
+    assert (row["action"], row["status"], row["files_after"]) == ("REWRITE_FILES", "SUCCEEDED", 1)
+    assert row["files_before"] > 2
+    grown.put(message("m7", 7, "m2", day=1), message("late", 0, "m1", day=-1))
+    outcome = grown.run()
+    assert outcome is not None
+    assert outcome.batches[-1].counts == Counts(2, updated=1, superseded=1)
+    assert values(grown) == {"m1": 5, "m2": 7, "m3": 3, "m6": 6}
+    assert faults(grown) == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_gathering_that_is_killed_leaves_a_whole_table_and_the_next_batch_gathers(
+    grown: TopicDriver, step: str
+) -> None:
+    rows = grown.curated()
+    with pytest.raises(Killed):
+        look_after(grown, grown.services.relayout(kill_after(step), grown.gate.schema_of, GATHER))
+    assert grown.curated() == rows
+    assert faults(grown) == []
+    grown.put(message("m6", 6, "m3", day=1))
+    assert grown.run(rule=GATHER) is not None
+    assert values(grown) == {"m1": 5, "m2": 2, "m3": 6}
+    head = history(grown).snapshots[history(grown).head or -1]
+    assert (head.count("total-data-files"), head.count("total-delete-files")) == (1, 0)
+    assert list(history(grown).refs) == ["main"]
 
 
 def test_rows_of_one_key_are_in_one_bucket(grown: TopicDriver) -> None:

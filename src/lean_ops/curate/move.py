@@ -1,4 +1,4 @@
-"""The Spark work of moving a Curated table to another layout: all live rows written anew on a branch."""
+"""The Spark work of writing a Curated table anew, in another layout or in fewer files: all live rows, on a branch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lean_ops.model.curated_layout import LAYOUT_KEY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lean_ops.lake.layout import LayoutMove
 
@@ -24,14 +24,20 @@ _ORDER: Final = "publish_time"
 
 
 def write_anew(spark: SparkSession, move: LayoutMove, rows: int, properties: Mapping[str, str]) -> None:
-    """Everything that main has, bucket by bucket, in place of everything on the branch; one commit with properties."""
+    """Everything that main has in place of everything on the branch; one commit with these properties."""
     prepare_for(spark, rows)
-    bucket = F.expr(f"{CATALOG_NAME}.system.bucket({move.buckets}, {LAYOUT_KEY})")
     live = iceberg_reader(spark).option("versionAsOf", str(move.stage.base)).load(spark_name(move.stage.name))
-    clustered = live.repartition(min(move.buckets, _MOST_PARTITIONS), bucket).sortWithinPartitions(bucket, _ORDER)
-    writer = clustered.writeTo(move.stage.spark_table).option("output-spec-id", str(move.new_spec))
+    writer = _clustered(live, move.buckets).writeTo(move.stage.spark_table).option("output-spec-id", str(move.new_spec))
     # The table would ask for an order by its present partitions, which takes these apart.
     writer = writer.option("use-table-distribution-and-ordering", "false")
     for key, value in properties.items():
         writer = writer.option(f"snapshot-property.{key}", value)
     writer.overwrite(F.lit(True))
+
+
+def _clustered(live: DataFrame, buckets: int) -> DataFrame:
+    """The rows bucket by bucket; without buckets, which are few rows, in one piece."""
+    if not buckets:
+        return live.coalesce(1).sortWithinPartitions(_ORDER)
+    bucket = F.expr(f"{CATALOG_NAME}.system.bucket({buckets}, {LAYOUT_KEY})")
+    return live.repartition(min(buckets, _MOST_PARTITIONS), bucket).sortWithinPartitions(bucket, _ORDER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,19 +13,26 @@ DELETES_PROPERTY: Final = "write.delete.granularity"
 # A small table is read whole by every merge, so its deletes may lie in one file a batch. In a large one each data file
 # has a delete file of its own: whoever reads few files reads few deletes.
 _READ_WHOLE_ROWS: Final = 200_000
+# Every merge opens all files of such a table. The more rows it has, the more files it may have before it is worth while
+# to write it anew.
+_ROWS_PER_FILE: Final = 2_500
+# Tables that began on the same day are not to be written anew in the same cycle.
+_SPREAD: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutRule:
     """A table gets buckets with `first_rows` rows: at least `fewest`, at most `most`, always four times as many.
 
-    A bucket holds at most `rows_per_bucket` rows as long as `most` allows it.
+    A bucket holds at most `rows_per_bucket` rows as long as `most` allows it. A small table has about `few_files`
+    files, data and delete files together, before it is written anew as it is.
     """
 
     first_rows: int
     rows_per_bucket: int
     fewest: int
     most: int
+    few_files: int = 12
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -45,11 +53,18 @@ class LayoutRule:
         wanted = self.buckets(rows)
         return wanted if wanted > present else None
 
+    def has_many_files(self, table: str, rows: int, files: int) -> bool:
+        """Whether a table of so many rows had better have them in one file; of large ones maintenance takes care."""
+        few = self.few_files + zlib.crc32(table.encode()) % _SPREAD + rows // _ROWS_PER_FILE
+        return rows < _READ_WHOLE_ROWS and files > few
+
 
 # Buckets cost: every batch writes a file into each, and delete files. At 4 million rows, the most that was measured
 # with them, they gave nothing back to a merge (ADR 0020); where they begin is a choice beyond that.
 # A move writes the whole table anew. With four times the buckets at each step, all moves of a table's life together
 # write about a third more rows than it has.
+# A merge adds two files, and each makes later merges about 6 ms longer; to write a small table anew takes about as long
+# as forty of that. So about eight batches between two times are the least work.
 CURATED_RULE: Final = LayoutRule(first_rows=50_000_000, rows_per_bucket=4_000_000, fewest=16, most=256)
 
 

@@ -1,4 +1,4 @@
-"""Moving a Curated table that outgrew its layout: written anew beside the live one, counted, switched in one commit."""
+"""Curated tables that outgrew their layout, or have too many files: written anew beside, counted, then switched."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from lean_ops.operate.batch import Listener
     from lean_ops.state.port import Lease, LeaseStore
 
-ACTION: Final = "REWRITE_LAYOUT"
+_MOVE: Final = "REWRITE_LAYOUT"
+_GATHER: Final = "REWRITE_FILES"
 # A move may be what ends Spark, or a machine may be switched off every night: then it is not tried with every batch.
 _TRIES_IN_A_ROW: Final = 3
 _PATIENCE: Final = timedelta(days=1)
@@ -40,6 +41,8 @@ _log: Any = structlog.get_logger("lean_ops.layout")
 @dataclass(frozen=True, slots=True)
 class Relayout:
     """Looks after a topic's Curated batches whether their table has outgrown its layout, and moves it then.
+
+    A small table of many files is moved to the layout it has: its rows then lie in one.
 
     `write_anew` is the Spark work. `rule` is None where the number of buckets is fixed by a setting.
     """
@@ -63,12 +66,17 @@ class Relayout:
         tries = _Tries.of(table, buckets)
         now = self.clock()
         if tries.allow(now):
-            self._recorded(_Task(last.batch, lease, run_id, now), table, buckets, tries.one_more(now))
+            action = _GATHER if buckets == buckets_of(table) else _MOVE
+            self._recorded(_Task(last.batch, lease, run_id, now, action), table, buckets, tries.one_more(now))
 
     def _due(self, table: Table) -> int | None:
         """The buckets that the table wants, told by what is at hand: this is asked after every batch of every topic."""
         rows, present = int(table.properties.get(ROWS_PROPERTY, 0)), buckets_of(table)
-        buckets = None if self.rule is None or present is None else self.rule.next_layout(rows, present)
+        if self.rule is None or present is None:
+            return None
+        buckets = self.rule.next_layout(rows, present)
+        if buckets is None and present == 0 and self.rule.has_many_files(".".join(table.name()), rows, _files(table)):
+            return present
         names = {field.name for field in table.schema().fields}
         return None if buckets is None or names & {field.name for field in by_key(buckets)} else buckets
 
@@ -80,8 +88,8 @@ class Relayout:
             self._record(task, before, None, str(error))
             raise
         self._record(task, before, after, None)
-        words = layout_in_words(buckets)
-        _log.info("table moved to another layout", topic=task.batch.topic, rows=before.live_rows, layout=words)
+        topic, words = task.batch.topic, layout_in_words(buckets)
+        _log.info("table written anew", topic=topic, action=task.action, rows=before.live_rows, layout=words)
 
     def _moved(self, task: _Task, before: History, move: LayoutMove) -> Snapshot:
         """The table's new snapshot, which carries its last batch on: to the books nothing has happened."""
@@ -105,7 +113,7 @@ class Relayout:
             "run_id": task.run_id,
             "topic_name": task.batch.topic,
             "table_name": before.table,
-            "action": ACTION,
+            "action": task.action,
             **_size("before", head),
             **(_size("after", after) if after else {}),
             "status": "FAILED" if error else "SUCCEEDED",
@@ -118,12 +126,13 @@ class Relayout:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A move at work: the batch that main shows, the lease it is done under, and by which run since when."""
+    """A move at work: the batch that main shows, the lease it is done under, by which run since when, and what for."""
 
     batch: Batch
     lease: Lease
     run_id: str
     began: datetime
+    action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,12 @@ class _Tries:
 
     def one_more(self, now: datetime) -> str:
         return f"{self.buckets} {self.number + 1} {now.isoformat()}"
+
+
+def _files(table: Table) -> int:
+    head = table.current_snapshot()
+    counts = head.summary.additional_properties if head is not None and head.summary is not None else {}
+    return sum(int(counts.get(f"total-{kind}-files", 0)) for kind in ("data", "delete"))
 
 
 def _size(when: str, snapshot: Snapshot) -> dict[str, int]:

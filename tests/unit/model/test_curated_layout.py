@@ -74,3 +74,23 @@ def test_a_layout_is_told_as_a_schema_would_write_it() -> None:
 @pytest.mark.parametrize(("rows", "deletes"), [(0, "partition"), (199_999, "partition"), (200_000, "file")])
 def test_only_a_table_that_every_merge_reads_whole_has_its_deletes_together(rows: int, deletes: str) -> None:
     assert layout_of_deletes(rows) == deletes
+
+
+RULE_OF_FILES = LayoutRule(first_rows=1_000_000, rows_per_bucket=1, fewest=2, most=8, few_files=10)
+
+
+def fewest_files(table: str, rows: int) -> int | None:
+    return next((files for files in range(200) if RULE_OF_FILES.has_many_files(table, rows, files)), None)
+
+
+def test_a_small_table_has_too_many_files_from_a_number_on_that_differs_from_table_to_table() -> None:
+    found = {fewest_files(f"curated.topic_{number}", 100) for number in range(200)}
+    assert found == set(range(11, 19))
+    assert fewest_files("curated.a", 100) == fewest_files("curated.a", 200)
+
+
+def test_the_more_rows_a_table_has_the_more_files_it_may_have_and_a_large_one_any_number() -> None:
+    small, middle = fewest_files("curated.a", 0), fewest_files("curated.a", 100_000)
+    assert small is not None
+    assert middle == small + 40
+    assert fewest_files("curated.a", 200_000) is None
