@@ -15,7 +15,9 @@ from lean_ops.state.presence import Anywhere, Presence
 from lean_ops.state.sqlite import SqliteStateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
     from lean_ops.aws.letter_parts import LetterParts
     from lean_ops.aws.parts import AwsParts
@@ -28,14 +30,19 @@ if TYPE_CHECKING:
     from lean_ops.ingest.intake import Intake, LandedFlush
     from lean_ops.ingest.landing import Landing
     from lean_ops.ingest.recovery import FlushRecovery
+    from lean_ops.lake.difference import RowDifference
+    from lean_ops.lake.ground import Ground
     from lean_ops.lake.layout import LayoutMove
     from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.snapshots import History
     from lean_ops.lake.spark import SparkSessions
+    from lean_ops.lake.staging import Stage
     from lean_ops.ledger.books import Alert, Books
     from lean_ops.ledger.reconcile import Reconciler
     from lean_ops.ledger.status import StateReader
+    from lean_ops.model.batch import Batch, Zone
     from lean_ops.model.curated_layout import LayoutRule
+    from lean_ops.model.registry import Gate
     from lean_ops.model.schema import Schema
     from lean_ops.operate.batch import BatchRunner, Hop, Listener
     from lean_ops.operate.circuit_breaker import Watched
@@ -43,9 +50,12 @@ if TYPE_CHECKING:
     from lean_ops.operate.health import CloudParts
     from lean_ops.operate.leases import LeaseKeeper
     from lean_ops.operate.plan import Planner, RunPlan
+    from lean_ops.operate.rebuild import Rebuilder
+    from lean_ops.operate.rebuild_switch import RebuildSwitch
     from lean_ops.operate.relayout import Relayout
     from lean_ops.operate.replay_dlq import DlqReplay
     from lean_ops.operate.run import Run
+    from lean_ops.operate.watch import Watch
     from lean_ops.settings import LoadedSettings, Settings
     from lean_ops.standardize.latest import LatestViews
     from lean_ops.state.port import StateStore
@@ -228,17 +238,82 @@ class Services:
         schema_of: Callable[[str, str], Schema] | None = None,
     ) -> BatchRunner:
         """What takes a batch of either hop from intent to checkpoint."""
-        from lean_ops.model.batch import Zone
         from lean_ops.operate.batch import BatchRunner, no_step
+
+        hops = self._hops(schema_of or self.gate.schema_of_version)
+        return BatchRunner(self.lake, self.books, self.state, hops, self.clock, on_step or no_step)
+
+    def _hops(self, schema_of: Callable[[str, str], Schema], ground: Ground | None = None) -> dict[Zone, Hop]:
+        """Both hops, on main or on another ground."""
+        from lean_ops.model.batch import Zone
         from lean_ops.standardize.hop import StandardizeHop
 
-        hops: dict[Zone, Hop] = {
+        limit = self.settings.column_limit
+        return {
             Zone.STANDARDIZED: StandardizeHop(
-                self.lake, self.shared, self.sessions, self._latest_views, self.settings.column_limit, self.clock
+                self.lake, self.shared, self.sessions, self._latest_views, limit, self.clock, ground
             ),
-            Zone.CURATED: self._curate_hop(schema_of or self.gate.schema_of_version),
+            Zone.CURATED: self._curate_hop(schema_of, ground),
         }
-        return BatchRunner(self.lake, self.books, self.state, hops, self.clock, on_step or no_step)
+
+    def rebuilder(
+        self,
+        on_step: Callable[[str], None] = _say_nothing,
+        gate: Callable[[str], Gate] | None = None,
+        schema_of: Callable[[str, str], Schema] | None = None,
+        patience_seconds: float | None = None,
+    ) -> Rebuilder:
+        """What builds topics again; it waits for a topic's lease longer than a lease lives that nobody renews."""
+        from lean_ops.operate.rebuild import Rebuilder, RebuildParts
+        from lean_ops.operate.rebuild_build import BuildParts
+
+        known = schema_of or self.gate.schema_of_version
+
+        def compare(stage: Stage, key: Sequence[str], left_out: Collection[str]) -> RowDifference:
+            from lean_ops.lake.difference import compare_rows
+
+            return compare_rows(self._session_to_compare(stage), stage, key, left_out)
+
+        def take_over(stage: Stage, batch: Batch) -> bool:
+            from lean_ops.curate.carry import take_over_first_times
+
+            return take_over_first_times(self._session_to_compare(stage), stage, batch)
+
+        def hops(ground: Ground) -> dict[Zone, Hop]:
+            return self._hops(known, ground)
+
+        parts = RebuildParts(
+            BuildParts(self.lake, self.shared, self.state, hops, compare, take_over, self.clock, on_step),
+            self.rebuild_switch(on_step, known),
+            self.batch_runner(schema_of=known),
+            self.books,
+            self.state,
+            self.lease_keeper(),
+            gate or self.gate.gate_to_rebuild,
+            lambda topic, version: self.schema_tables.ensure(known(topic, version)),
+            lambda topic: self.reconciler(self.state).reconcile([topic])[0],
+            self.clock,
+            self.settings.lease_seconds * 4 if patience_seconds is None else patience_seconds,
+        )
+        return Rebuilder(parts)
+
+    def _session_to_compare(self, stage: Stage) -> SparkSession:
+        """A session that is set up for all rows of main and of a branch."""
+        from lean_ops.lake.snapshots import history_of
+        from lean_ops.lake.spark import prepare_for
+
+        session, history = self.sessions.mine(), history_of(self.lake.load(stage.name))
+        prepare_for(session, history.live_rows + history.snapshots[stage.base].count("total-records"))
+        return session
+
+    def rebuild_switch(
+        self, on_step: Callable[[str], None] = _say_nothing, schema_of: Callable[[str, str], Schema] | None = None
+    ) -> RebuildSwitch:
+        """What puts a rebuild in the place of the live tables, or finishes that after a crash."""
+        from lean_ops.operate.rebuild_switch import RebuildSwitch
+
+        batches = self.batch_runner(lambda batch, step: on_step(f"{batch.zone} {step}"), schema_of)
+        return RebuildSwitch(self.lake, self.state, batches, self.clock, on_step)
 
     @cached_property
     def _latest_views(self) -> LatestViews:
@@ -275,13 +350,14 @@ class Services:
             on_step or no_step,
         )
 
-    def _curate_hop(self, schema_of: Callable[[str, str], Schema]) -> CurateHop:
+    def _curate_hop(self, schema_of: Callable[[str, str], Schema], ground: Ground | None) -> CurateHop:
         from lean_ops.curate.hop import CurateHop
         from lean_ops.curate.protect import PiiKey
 
         secret = self._pii_secret()
         key = PiiKey.of(secret) if secret else None
-        return CurateHop(self.lake, self.shared, self.sessions, self.schema_tables, schema_of, key, self.clock)
+        parts = (self.lake, self.shared, self.sessions, self.schema_tables)
+        return CurateHop(*parts, schema_of, key, self.clock, ground)
 
     def _pii_secret(self) -> str | None:
         if self.settings.pii_key_secret_arn is not None:
@@ -332,7 +408,7 @@ class Services:
         from lean_ops.operate.intent import open_batch, published_batch
 
         readers = CommitReaders(published_batch, open_batch, self._unsettled_flushes)
-        return Reconciler(self.lake.file, self.settings.names, state, readers, self.clock)
+        return Reconciler(self.lake.file, self.settings.names, state, readers, self.clock, delivered=self.on_aws)
 
     def _unsettled_flushes(self, topic: str, raw: History) -> list[dict[str, Any]]:
         from lean_ops.ingest.flush import Flush
@@ -361,6 +437,21 @@ class Services:
 
         return CloudParts(self.state, self.lake.file, self.settings.names, self.schemas)
 
+    def watch(self) -> Watch:
+        """What looks for what a person should know, and tells it once."""
+        from lean_ops.lake.restate import restate
+        from lean_ops.ledger.standing import StandingAlerts
+        from lean_ops.operate.watch import Watch
+
+        names, catalog = self.settings.names, self.lake.file
+
+        def close(topic: str, ids: Sequence[str], now: datetime) -> None:
+            changes = {alert_id: {"closed_at": now} for alert_id in ids}
+            restate(self.lake, names.ops("alerts"), topic, "alert_id", changes)
+
+        alerts = StandingAlerts(self.books, catalog, names, close)
+        return Watch(catalog, names, self.state, alerts, self.books, self.clock)
+
     def lease_keeper(self) -> LeaseKeeper:
         """What takes leases for this process and renews them."""
         from lean_ops.operate.leases import LeaseKeeper
@@ -387,6 +478,7 @@ class Services:
             self.sessions.failure,
             self.relayout(on_step).look_after,
             self.shared.gathering,
+            self.rebuild_switch().finish,
         )
         return Run(parts, settings.workers, settings.failures_before_pause)
 

@@ -135,6 +135,24 @@ def test_what_is_settled_is_no_checkpoint(store: StateStore) -> None:
     assert store.checkpoint(PIPELINE).intent == INTENT
 
 
+# rebuilds
+
+
+def test_a_note_of_a_rebuild_is_kept_for_each_topic_replaced_and_forgotten(bench: Bench, store: StateStore) -> None:
+    assert store.rebuild_note("events") is None
+    store.note_rebuild("events", "{}")
+    store.note_rebuild("orders", '{"é": "' + "x" * 50_000 + '"}')
+    store.note_rebuild("events", '{"later": 1}')
+
+    assert bench.open().rebuild_note("events") == '{"later": 1}'
+    assert len(store.rebuild_note("orders") or "") == 50_009
+    store.note_rebuild("events", None)
+    assert (store.rebuild_note("events"), bench.open().rebuild_note("events")) == (None, None)
+    store.note_rebuild("never", None)
+    assert store.rebuild_note("never") is None
+    assert store.checkpoints() == {}
+
+
 # leases
 
 

@@ -242,7 +242,9 @@ def test_drift_leaves_curateds_shape_alone_and_only_what_does_not_cast_is_refuse
     wrong = ("lo-7", "TYPE_CAST", ["attempts"], "attempts: 'many' is no INT")
     assert end.picked("curated.errors", *columns, topic="logins") == [wrong]
     alert = ("ERROR_RATE", "critical", 1 / 6, 0.1, "1 of 6 records of a curated batch were refused")
-    assert end.alerts("logins") == [alert]
+    told = f"its payloads changed: COLLISION, NEW_COLUMN, TYPE_CHANGE: attempts, device_model, {versions.USER_COLUMN};"
+    drift = ("DRIFT", "info", 3.0, None, f"{told} `lean-ops drift logins` lists all")
+    assert end.alerts("logins") == [alert, drift]
 
 
 # where a topic ends, and who holds it back

@@ -28,7 +28,8 @@ def test_the_same_sources_make_the_same_files(script: ModuleType, tmp_path: Path
     manifests = [json.loads((folder / "manifest.json").read_text(encoding="utf-8")) for folder in folders]
     assert manifests[0] == manifests[1]
     wheel = f"lean_ops-{folders[0].name}-py3-none-any.whl"
-    assert {wheel, "lean-ops-kernel.jar", "standardized.py", "curated.py", "modules.txt"} <= manifests[0].keys()
+    jobs = {"standardized.py", "curated.py", "rebuild.py"}
+    assert {wheel, "lean-ops-kernel.jar", "modules.txt", *jobs} <= manifests[0].keys()
     with zipfile.ZipFile(folders[0] / "lean-ops-kernel.jar") as jar:
         assert "leanops/Functions.class" in jar.namelist()
     with zipfile.ZipFile(folders[0] / wheel) as packed:

@@ -137,6 +137,7 @@ def run_topics(
         services.sessions.cancel_all,
         services.clock,
         look_after_curated=services.relayout(on_step, gate.schema_of, rule).look_after,
+        finish_rebuild=services.rebuild_switch(schema_of=gate.schema_of).finish,
     )
     return {outcome.topic: outcome for outcome in Run(parts, 4, 3).execute(plan)}
 

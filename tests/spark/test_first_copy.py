@@ -20,6 +20,22 @@ from lean_ops.standardize.source import range_files, read_raw
 pytestmark = pytest.mark.spark
 
 
+def test_moving_ids_knows_turns_as_reading_ids_does(topic: TopicDriver) -> None:
+    """A file of an earlier turn goes before one with lower times; a file that has none before both."""
+    for second in (3, 2, 1):
+        topic.put(*({"message_id": f"m{number}", "ingestion_ts": second} for number in range(3)))
+    lake, spark = topic.services.lake, topic.services.sessions.mine()
+    batch = Batch(topic.name, Zone.STANDARDIZED, None, history_of(lake.load(lake.names.raw(topic.name))).head or 0, "1")
+    files = range_files(lake, batch)
+    raw = read_raw(spark, lake, batch, files)
+    by_second = {row["ingestion_ts"]: row["_row_file"] for row in raw.collect()}
+    for turns, wanted in (({3: 0, 2: 1, 1: 2}, 3), ({3: 2, 2: 0, 1: 1}, 2), ({3: 2, 1: 1}, 2), ({}, 1)):
+        of_files = {by_second[second]: turn for second, turn in turns.items()}
+        assert {row["ingestion_ts"] for row in first_copies(raw, None, turns=of_files).collect()} == {wanted}
+        left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, [], of_files)
+        assert {row["ingestion_ts"] for row in all_but(raw, left_out or ()).collect()} == {wanted}
+
+
 def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDriver, tmp_path: Path) -> None:
     rows = [row for seed in range(4) for batch in any_batches(seed) for row in batch]
     topic.put(*rows[: len(rows) // 2])

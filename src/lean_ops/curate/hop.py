@@ -10,9 +10,11 @@ from lean_ops.curate.merge import CuratedBatch, Observed, can_pass_over
 from lean_ops.curate.rows import Judgement
 from lean_ops.curate.source import Standardized
 from lean_ops.lake.altered import refuse_altered
+from lean_ops.lake.ground import MainGround
+from lean_ops.lake.ranges import spark_name
 from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
-from lean_ops.lake.staging import Stage, Staged, append_nothing, open_stage, staged_snapshots
+from lean_ops.lake.staging import Stage, Staged, append_nothing, staged_snapshots
 from lean_ops.model.batch import Counts
 from lean_ops.model.curated_layout import DELETES_PROPERTY, layout_of_deletes
 from lean_ops.model.errors import TerminalError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from lean_ops.curate.protect import PiiKey
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.ground import Ground
     from lean_ops.lake.schema_tables import SchemaTables
     from lean_ops.lake.shared import SharedTables
     from lean_ops.lake.snapshots import History, Snapshot
@@ -66,14 +69,15 @@ class CurateHop:
         schema_of: Callable[[str, str], Schema],
         key: PiiKey | None,
         clock: Callable[[], datetime],
+        ground: Ground | None = None,
     ) -> None:
         self._lake = lake
-        self._shared = shared
         self._sessions = sessions
         self._schema_of = schema_of
         self._tables = tables
         self._key = key
         self._clock = clock
+        self._ground = ground or MainGround(lake, shared)
 
     def stage(self, intent: Intent, resumed: bool, on_step: Callable[[str], None]) -> Staged:
         """Merge the batch on its branch and write its errors; UnbalancedError if the books do not balance.
@@ -83,13 +87,14 @@ class CurateHop:
         batch = intent.batch
         judgement = Judgement(batch, self._schema_of(batch.topic, batch.schema_version), self._key, self._clock())
         before = history_of(self._tables.curated(judgement.schema))
-        source = self._standardized(batch.topic)
+        there = self._ground.rows(before)
+        source = self._standardized(batch)
         records_in = source.records_of(batch)
-        stage = open_stage(self._lake, self._lake.names.curated(batch.topic), batch)
-        is_append = not records_in or _has_no_rows(before, stage.base)
+        stage = self._ground.open_stage(self._lake.names.curated(batch.topic), batch)
+        is_append = not records_in or _has_no_rows(before, self._ground.head(before), stage.base)
         if records_in:
-            job = self._job(source, judgement, records_in + before.live_rows)
-            passes_over = can_pass_over(records_in, before.live_rows)
+            job = self._job(source, judgement, records_in + there)
+            passes_over = can_pass_over(records_in, there)
             observed = job.append(stage, records_in) if is_append else job.merge(stage, passes_over)
             on_step("rows merged")
             errors = self._write_errors(job, batch, observed, resumed, on_step)
@@ -97,29 +102,33 @@ class CurateHop:
             append_nothing(self._lake, stage, batch)
             observed, errors = Observed(), 0
         merged = self._merged(stage, is_append)
-        rows = before.live_rows + merged.inserted
+        rows = there + merged.inserted
         counts = self._balanced(batch, rows, merged, observed, records_in, errors)
         return Staged(stage, merged.head, counts, observed.last_ingestion_ts, _properties(judgement.schema, rows))
 
-    def _standardized(self, topic: str) -> Standardized:
-        table = refuse_altered(self._lake.load(self._lake.names.standardized(topic)), with_docs=True)
-        return Standardized(self._lake, table.schema(), history_of(table))
+    def _standardized(self, batch: Batch) -> Standardized:
+        table = refuse_altered(self._lake.load(self._lake.names.standardized(batch.topic)), with_docs=True)
+        schema, end = table.schema(), table.snapshot_by_id(batch.to_snapshot)
+        if not self._ground.is_main and end is not None and end.schema_id is not None:
+            schema = table.schemas()[end.schema_id]  # live processing may have added columns since
+        return Standardized(self._lake, schema, history_of(table))
 
     def _job(self, source: Standardized, judgement: Judgement, rows: int) -> CuratedBatch:
         """The batch's job in a session that is set up for so many rows, there and new."""
         spark = self._sessions.mine()
         prepare_for(spark, rows)
-        return CuratedBatch(spark, source, judgement, Tally.of(spark))
+        live = None if self._ground.is_main else spark_name(self._lake.names.curated(judgement.batch.topic))
+        return CuratedBatch(spark, source, judgement, Tally.of(spark), live)
 
     def _write_errors(
         self, job: CuratedBatch, batch: Batch, observed: Observed, resumed: bool, on_step: Callable[[str], None]
     ) -> int:
         """How many rows the error table has of the batch: those of an earlier try, or what it takes now."""
         name = self._lake.names.curated_errors
-        there = self._shared.rows_of_batch(name, batch.topic, batch.batch_id) if resumed and observed.errors else 0
+        there = self._ground.kept_refused(name, batch) if resumed and observed.errors else 0
         if there or not observed.errors:
             return there
-        written = self._shared.append(name, job.refused(observed))
+        written = self._ground.keep_refused(name, job.refused(observed))
         on_step("errors written")
         return written
 
@@ -150,9 +159,9 @@ class CurateHop:
         return counts
 
 
-def _has_no_rows(before: History, base: int) -> bool:
+def _has_no_rows(before: History, head: int | None, base: int) -> bool:
     """Whether a branch that begins at `base` begins without rows; where somebody published since, nobody knows."""
-    return base == before.head and before.snapshots[base].summary.get("total-records") == "0"
+    return base == head and before.snapshots[base].summary.get("total-records") == "0"
 
 
 def _properties(schema: Schema, rows: int) -> dict[str, str]:

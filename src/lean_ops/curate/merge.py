@@ -15,6 +15,7 @@ from lean_ops.curate.rows import (
     newest_versions,
     only_versions,
     refused_rows,
+    times_carried_over,
     version_order,
     with_key,
     without_key,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from lean_ops.curate.rows import Judgement
     from lean_ops.curate.source import Standardized
 
-_SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
+SNAPSHOT_PROPERTY: Final = "spark.sql.iceberg.snapshot-property."
 _ERROR_SLICE_BYTES: Final = 32 * 1024 * 1024
 # Few rows are sorted by key in one go. Of more rows only those are whose key comes again, which is known by a hash of
 # each key, eight bytes in the driver; there is an end to that, too.
@@ -80,18 +81,29 @@ class _Functions:
 
 
 class CuratedBatch:
-    """One batch on its way from Standardized to a branch of the Curated table."""
+    """One batch on its way from Standardized to a branch of the Curated table.
 
-    def __init__(self, spark: SparkSession, source: Standardized, judgement: Judgement, tally: Tally) -> None:
+    Where `live` names a table, rows take over from its rows of the same keys when they were first seen.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: Standardized,
+        judgement: Judgement,
+        tally: Tally,
+        live: str | None = None,
+    ) -> None:
         self._spark = spark
         self._source = source
         self._judgement = judgement
         self._tally = tally
+        self._live = live
 
     def merge(self, stage: Stage, passes_over: bool) -> Observed:
         """Merge the good rows into the branch; rows there that they can't concern may be passed over by their keys."""
         with self._standardized() as view, self._functions() as functions, self._near(view, passes_over) as near:
-            rows = self._newest(view, functions)
+            rows = self._with_times(self._newest(view, functions))
             self._execute(_merge(stage, rows, self._judgement, near), {**JOIN_BY_BUCKET, **self._in_one_task()})
         return self._observed()
 
@@ -157,7 +169,10 @@ class CuratedBatch:
 
     def _insert(self, stage: Stage, rows: str) -> None:
         names = ", ".join(f"`{name}`" for name in self._judgement.columns)
-        self._execute(f"INSERT INTO {stage.spark_table} ({names}) {rows}", {})
+        self._execute(f"INSERT INTO {stage.spark_table} ({names}) {self._with_times(rows)}", {})
+
+    def _with_times(self, rows: str) -> str:
+        return rows if self._live is None else times_carried_over(rows, self._live, self._judgement)
 
     def _in_one_task(self) -> dict[str, str]:
         """Settings of a join in one task, or in one for each bucket: all changes of a file are made by one task there.
@@ -168,7 +183,7 @@ class CuratedBatch:
         return {"spark.sql.iceberg.distribution-mode": "none"} if is_one else {}
 
     def _execute(self, statement: str, settings: Mapping[str, str]) -> None:
-        with _settings(self._spark, {**settings, **_properties(self._judgement)}):
+        with session_settings(self._spark, {**settings, **_properties(self._judgement)}):
             self._spark.sql(statement)
 
     def _observed(self) -> Observed:
@@ -206,11 +221,11 @@ class CuratedBatch:
 
 
 def _properties(judgement: Judgement) -> dict[str, str]:
-    return {f"{_SNAPSHOT_PROPERTY}{key}": value for key, value in commit_properties(judgement.batch).items()}
+    return {f"{SNAPSHOT_PROPERTY}{key}": value for key, value in commit_properties(judgement.batch).items()}
 
 
 @contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of this thread's session for the time of the block; the next batch must not inherit them."""
     for key, value in settings.items():
         spark.conf.set(key, value)

@@ -23,6 +23,8 @@ KEY: Final = "idempotency_key"
 _JUDGED: Final = "`judged row`"
 _REFUSED: Final = f"{_JUDGED}.`refused row`"
 _PLACE: Final = "`place among versions`"
+_VALUES: Final = "`hash of values`"
+_LIVE: Final = "`live row`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,30 @@ def newest_versions(rows: str, judgement: Judgement, newest: str) -> str:
 def only_versions(rows: str, judgement: Judgement, newest: str) -> str:
     """Rows whose key no other row has: all of them are the newest of theirs."""
     return f"{_selected(judgement)} FROM ({rows}) WHERE {newest}(1)"
+
+
+def times_carried_over(rows: str, live: str, judgement: Judgement) -> str:
+    """The rows with the times of the live rows of their keys: first seen then; updated then, if nothing is different.
+
+    Should a key be there twice, its oldest row counts.
+    """
+    values = f"{values_of(judgement.schema)} AS {_VALUES}"
+    lives = f"SELECT {KEY}, min(struct({FIRST_SEEN}, {LAST_UPDATED}, {values})) AS {_LIVE} FROM {live} GROUP BY {KEY}"
+    unchanged = f"l.{_LIVE}.{_VALUES} = r.{_VALUES}"
+    taken = {
+        FIRST_SEEN: f"coalesce(l.{_LIVE}.{FIRST_SEEN}, r.{FIRST_SEEN})",
+        LAST_UPDATED: f"CASE WHEN {unchanged} THEN l.{_LIVE}.{LAST_UPDATED} ELSE r.{LAST_UPDATED} END",
+    }
+    columns = (taken.get(name, f"r.{sql.name(name)}") + f" AS {sql.name(name)}" for name in judgement.columns)
+    return (
+        f"SELECT {', '.join(columns)} FROM (SELECT *, {values} FROM ({rows})) r"
+        f" LEFT JOIN ({lives}) l ON r.{KEY} = l.{KEY}"
+    )
+
+
+def values_of(schema: Schema) -> str:
+    """A hash of all that a row of Curated says about its message, as SQL."""
+    return sql.hash_of((*ENVELOPE_NAMES, *schema.payload_columns))
 
 
 def _selected(judgement: Judgement) -> str:

@@ -29,7 +29,14 @@ class RegistryGate:
 
     def gate(self, topic: str) -> Gate:
         """One topic's gate; if it is open, with the version and pointers of the active file."""
+        return self._gate(topic, self._registry.item(topic))
+
+    def gate_to_rebuild(self, topic: str) -> Gate:
+        """The same for a rebuild, which a pause does not keep back: it may be what the topic waits for."""
         item = self._registry.item(topic)
+        return self._gate(topic, item.resumed(item.updated_at or "") if item else None)
+
+    def _gate(self, topic: str, item: RegistryItem | None) -> Gate:
         gate = gate_of(item) if item else NO_SCHEMA
         if not gate.open:
             return gate

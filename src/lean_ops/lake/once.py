@@ -14,6 +14,7 @@ from lean_ops.lake.retention import forget_old_snapshots
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
     from lean_ops.lake.catalog import Lake
@@ -82,6 +83,14 @@ def files_since(table: Table, since: int | None, topics: Collection[str]) -> Ite
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
                 if str(entry.data_file.partition[0]) in topics and (later is None or entry.snapshot_id in later):
                     yield entry.data_file.file_path
+
+
+def manifest_files(table: Table) -> Iterator[tuple[int | None, DataFile]]:
+    """The files of main, each with the snapshot that added it."""
+    snapshot = table.current_snapshot()
+    for manifest in snapshot.manifests(table.io) if snapshot else ():
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+            yield entry.snapshot_id, entry.data_file
 
 
 def _later_than(table: Table, since: int | None) -> set[int] | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
@@ -34,6 +34,11 @@ def _character(character: str) -> str:
 def moment(time: datetime) -> str:
     """A time, exactly."""
     return f"timestamp_micros({(time - _EPOCH) // timedelta(microseconds=1)}L)"
+
+
+def hash_of(columns: Iterable[str]) -> str:
+    """A hash of columns; NULL, which Spark's own passes over, counts in its place."""
+    return f"xxhash64({', '.join(f'{name(column)}, isnull({name(column)})' for column in columns)})"
 
 
 @contextmanager

@@ -83,6 +83,33 @@ def open_branch(lake: Lake, name: TableName, purpose: str, more: Callable[[Table
     raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(name), found=str(last))
 
 
+def move_branch(lake: Lake, name: TableName, branch: str, to: int) -> None:
+    """Let a branch that is there point at another snapshot; no commit if it does already."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    last: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        table = lake.load(name)
+        ref = table.refs().get(branch)
+        if ref is None:
+            raise _gone(name, branch)
+        if ref.snapshot_id == to:
+            return
+        try:
+            lake.catalog.commit_table(table, (_ref_is(branch, ref.snapshot_id),), (_set_ref(branch, to),))
+        except CommitFailedException as error:
+            last = error
+    raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(name), found=str(last))
+
+
+def _gone(name: TableName, branch: str) -> MainMovedError:
+    return MainMovedError(
+        "the branch is gone: somebody else has taken over",
+        where=f"{name}, branch {branch}",
+        remedy="Nothing was published; do the same again.",
+    )
+
+
 def append_nothing(lake: Lake, stage: Stage, batch: Batch) -> None:
     """The commit of a batch without rows: the checkpoint moves all the same."""
     table = lake.load(stage.name)

@@ -25,6 +25,7 @@ class FindingKind(StrEnum):
     AHEAD = "AHEAD"
     NOT_IN_LEDGER = "NOT_IN_LEDGER"
     NOT_YET_BOOKED = "NOT_YET_BOOKED"
+    DELIVERED = "DELIVERED"
     # between the ledger and the tables
     ROWS = "ROWS"
     SOURCE = "SOURCE"
@@ -58,7 +59,7 @@ class Finding:
     @property
     def is_note(self) -> bool:
         """Whether it is told and nothing is wrong."""
-        return self.kind is FindingKind.NOT_YET_BOOKED
+        return self.kind in {FindingKind.NOT_YET_BOOKED, FindingKind.DELIVERED}
 
     def document(self) -> dict[str, Any]:
         """The finding for a machine."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ERROR_RATE_WARNING: Final = 0.05
 ERROR_RATE_CRITICAL: Final = 0.10
+REBUILT: Final = "rebuild"  # the reason in the history of a zone that was built again
 
 
 class RunStatus(StrEnum):
@@ -64,7 +65,10 @@ def history_row(
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that a person should know; `key` makes the same alert of the same batch one alert."""
+    """Something that a person should know; `key` makes the same alert of the same batch one alert.
+
+    What does not last, such as news, has an end as soon as it has a beginning.
+    """
 
     key: str
     topic: str
@@ -73,6 +77,7 @@ class Alert:
     message: str
     value: float | None = None
     threshold: float | None = None
+    lasts: bool = True
 
     @property
     def alert_id(self) -> str:
@@ -90,7 +95,7 @@ class Alert:
             "value": self.value,
             "threshold": self.threshold,
             "opened_at": now,
-            "closed_at": None,
+            "closed_at": None if self.lasts else now,
         }
 
 
@@ -133,12 +138,26 @@ class Books:
 
     def raise_alert(self, alert: Alert, now: datetime, repeated: bool = False) -> None:
         """Tell whoever listens: a log line, and once a word to whoever has subscribed, and a row."""
-        self._log.warning("alert", kind=alert.kind, severity=alert.severity, topic=alert.topic, message=alert.message)
+        self._note(alert)
         row = alert.row(now)
         if repeated and self._has("alerts", row, ("topic_name", "alert_id")):
             return
         self._tell(alert)  # before the row, so that a crash in between tells twice rather than never
         self.append("alerts", row)
+
+    def raise_all(self, alerts: Sequence[Alert], now: datetime) -> None:
+        """The same for several that nobody has raised yet, with one commit for their rows."""
+        for alert in alerts:
+            self.announce(alert)
+        self._shared.append_rows(self._names.ops("alerts"), [alert.row(now) for alert in alerts])
+
+    def announce(self, alert: Alert) -> None:
+        """A log line and a word to whoever has subscribed, without a row."""
+        self._note(alert)
+        self._tell(alert)
+
+    def _note(self, alert: Alert) -> None:
+        self._log.warning("alert", kind=alert.kind, severity=alert.severity, topic=alert.topic, message=alert.message)
 
     def _tell(self, alert: Alert) -> None:
         try:

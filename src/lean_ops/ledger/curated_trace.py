@@ -163,6 +163,12 @@ def batch_ends(history: History) -> list[BatchEnd]:
     return list(reversed(ends.values()))
 
 
+def all_ends(history: History) -> frozenset[int]:
+    """Where batches of a table ended, whether main still shows them or a rebuild has taken their place."""
+    words = (snapshot.summary.get(TO_SNAPSHOT_PROPERTY) for snapshot in history.snapshots.values())
+    return frozenset(int(word) for word in words if word is not None)
+
+
 def _processed(error: Row) -> tuple[bool, datetime | None]:
     return (error["processed_ts"] is not None, error["processed_ts"])
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
 
@@ -67,15 +67,24 @@ class ParseError(Arrival):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a topic is: why a copy waits, the order of RAW's snapshots, and where each batch ended."""
+    """How far a topic is: why a copy waits, the order of RAW's snapshots, and where each batch ended.
+
+    `turns` has the ends of all batches that are known, also of those whose rows a rebuild has written anew.
+    """
 
     waits_because: str
     raw_order: Mapping[int, int] = field(default_factory=dict)
     batch_ends: Mapping[str, int] = field(default_factory=dict)
+    turns: Collection[int] = ()
 
     def order(self, copy: RawCopy) -> int:
         """The place of a copy's snapshot in RAW's history; what has left the history is older than the rest."""
         return -1 if copy.snapshot_id is None else self.raw_order.get(copy.snapshot_id, -1)
+
+    def turn(self, copy: RawCopy) -> int:
+        """How many batches had ended before the one that read the copy."""
+        place = self.order(copy)
+        return sum(self.raw_order.get(end, place) < place for end in self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,7 @@ def _first_copy(
     end = standing.raw_order.get(standing.batch_ends.get(witness.batch_id or "", -1))
     if end is not None:
         candidates = [copy for copy in candidates if standing.order(copy) <= end] or candidates
-        return min(candidates, key=lambda copy: (copy.ingestion_ts or 0, copy.payload or ""))
+        return min(candidates, key=lambda copy: (standing.turn(copy), copy.ingestion_ts or 0, copy.payload or ""))
     return candidates[0]
 
 

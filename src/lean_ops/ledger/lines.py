@@ -29,7 +29,9 @@ _FATES: Final = (
 )
 _UNFATED: Final = f"(records_in - ({_FATES}))"
 _SAME_ZONE: Final = "l.topic_name = o.topic_name AND l.zone = o.zone"
-# A replay has no range of its own, and flushes of several processes come in any order.
+# A replay has no range of its own. A rebuild has: its line says by how much the books change, up to where it has read.
+IS_REBUILD: Final = "(kind = 'REPLAY' AND to_snapshot IS NOT NULL)"
+# Flushes of several processes come in any order.
 _CHAINED: Final = "l.kind = 'BATCH' AND l.zone <> 'raw'"
 
 
@@ -59,7 +61,8 @@ _FAULTS: Final = {
     ),
     FindingKind.GAP: (
         "SELECT l.topic_name, l.zone, l.batch_id AS id, 0 AS records, 0 AS lost FROM lines l"  # noqa: S608
-        f" ANTI JOIN lines o ON {_SAME_ZONE} AND o.kind = 'BATCH' AND l.from_snapshot = o.to_snapshot"
+        f" ANTI JOIN (SELECT * FROM lines WHERE kind = 'BATCH' OR {IS_REBUILD}) o"
+        f" ON {_SAME_ZONE} AND l.from_snapshot = o.to_snapshot"
         f" WHERE {_CHAINED} AND l.from_snapshot IS NOT NULL"
     ),
     FindingKind.OVERLAP: (
@@ -79,7 +82,7 @@ _FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ZoneLines:
-    """A zone's lines together; `read` is what its batches took from the zone before, replays not counted."""
+    """A zone's lines together; `read` is what batches and rebuilds took from the zone before, replays not counted."""
 
     counts: Counts = field(default_factory=Counts)
     read: int = 0
@@ -95,8 +98,9 @@ def make_lines(connection: duckdb.DuckDBPyConnection, shown: Sequence[ShownBatch
     columns = ", ".join((*_TEXTS, *(f"coalesce({name}, 0) AS {name}" for name in _COUNTS)))
     connection.execute(f"CREATE TABLE shown AS {_shown_rows(shown)}")
     connection.execute(
-        f"CREATE TABLE lines AS SELECT {columns}, true AS booked FROM {LEDGER} WHERE {_COUNTING} AND {condition}"  # noqa: S608
-        f" UNION ALL SELECT {', '.join((*_TEXTS, *_COUNTS))}, false FROM shown o"
+        f"CREATE TABLE lines AS SELECT {columns}, recorded_at, true AS booked"  # noqa: S608
+        f" FROM {LEDGER} WHERE {_COUNTING} AND {condition}"
+        f" UNION ALL SELECT {', '.join((*_TEXTS, *_COUNTS))}, now(), false FROM shown o"
         f" ANTI JOIN {LEDGER} l ON {_SAME_ZONE} AND l.batch_id = o.batch_id WHERE is_open"
     )
 
@@ -127,7 +131,7 @@ def zone_lines(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, Zone], 
 
 def _totals(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, Zone], dict[str, Any]]:
     sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in _COUNTS)
-    read = "coalesce(sum(records_in) FILTER (WHERE kind = 'BATCH'), 0)::BIGINT AS read"
+    read = f"coalesce(sum(records_in) FILTER (WHERE kind = 'BATCH' OR {IS_REBUILD}), 0)::BIGINT AS read"
     select = f"SELECT topic_name, zone, {sums}, {read} FROM lines GROUP BY topic_name, zone"  # noqa: S608
     return {_place(row): row for row in rows(connection, select)}
 

@@ -152,7 +152,7 @@ def _newest(topic: TopicTables, zone: Zone, readers: CommitReaders, now: datetim
         return ShownBatch({"topic_name": topic.topic, "zone": str(zone), **texts}, is_open=False)
     batch = published.batch
     snapshots = (batch.from_snapshot, batch.to_snapshot)
-    row = ledger_row(topic.topic, zone, batch.batch_id, snapshots, published.counts, now)
+    row = {**ledger_row(topic.topic, zone, batch.batch_id, snapshots, published.counts, now), "kind": batch.kind}
     return ShownBatch(row, is_open=begun is not None and begun.batch == batch)
 
 

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Compares books and tables of any topics; creates nothing."""
+    """Compares books and tables of any topics; creates nothing.
+
+    `delivered` says that Firehose lands messages in RAW: these pass no flush, so that no line of the ledger has them.
+    """
 
     catalog: CatalogReader
     names: Names
     state: StateReader | None
     readers: CommitReaders
     clock: Callable[[], datetime]
+    delivered: bool = False
 
     def reconcile(self, topics: Sequence[str]) -> tuple[TopicAccount, ...]:
         """The account of each topic, in the given order."""
@@ -47,7 +51,7 @@ class Reconciler:
         with views_of({LEDGER: ledger}) as connection:
             make_lines(connection, shown, wanted.condition)
             lines = zone_lines(connection)
-        return tuple(_topic_account(topic, lines) for topic in tables)
+        return tuple(_topic_account(topic, lines, self.delivered) for topic in tables)
 
 
 def ledger_files(moment: Moment, names: Names, wanted: OneOf) -> TableFiles:
@@ -56,8 +60,8 @@ def ledger_files(moment: Moment, names: Names, wanted: OneOf) -> TableFiles:
     return files_of(moment.shared.get(names.ops(table)), OPS_TABLES[table], wanted.filter)
 
 
-def _topic_account(topic: TopicTables, lines: dict[tuple[str, Zone], ZoneLines]) -> TopicAccount:
-    zones = (zone_account(topic, zone, lines.get((topic.topic, zone), ZoneLines())) for zone in Zone)
+def _topic_account(topic: TopicTables, lines: dict[tuple[str, Zone], ZoneLines], delivered: bool) -> TopicAccount:
+    zones = (zone_account(topic, zone, lines.get((topic.topic, zone), ZoneLines()), delivered) for zone in Zone)
     return TopicAccount(topic.topic, tuple(zones))
 
 
@@ -72,13 +76,13 @@ class Counted:
     problem: str | None = None
 
 
-def zone_account(topic: TopicTables, zone: Zone, lines: ZoneLines) -> ZoneAccount:
+def zone_account(topic: TopicTables, zone: Zone, lines: ZoneLines, delivered: bool = False) -> ZoneAccount:
     """What a zone's lines come to beside its table and the zone before."""
     rows, source = topic.tables[zone].rows, records_read(topic, zone).records
     findings = (
         *lines.findings,
         *map(uncountable, problems_of(topic, zone)),
-        *rows_finding(lines.counts.inserted, rows),
+        *rows_finding(lines.counts.inserted, rows, delivered and zone is Zone.RAW),
         *source_finding(zone, lines.read, source),
     )
     waiting = records_waiting(topic, zone).records
@@ -117,10 +121,17 @@ def records_waiting(topic: TopicTables, zone: Zone) -> Counted:
     return Counted(waiting.records, waiting.problem)
 
 
-def rows_finding(inserted: int, rows: int | None) -> tuple[Finding, ...]:
-    """The finding, if there is one, that a table's rows are not what its batches inserted."""
+def rows_finding(inserted: int, rows: int | None, delivered: bool = False) -> tuple[Finding, ...]:
+    """The finding, if there is one, that a table's rows are not what its batches inserted.
+
+    Where others deliver, too, only fewer rows than that are a fault, and more are worth a note: whether all of these
+    were read is told by the zone that reads them.
+    """
     if rows is None or rows == inserted:
         return ()
+    if delivered and rows > inserted:
+        message = f"{rows - inserted} of {rows} rows were delivered by Firehose: they passed no flush that is booked"
+        return (Finding(FindingKind.DELIVERED, message, rows - inserted),)
     message = f"the table has {rows} rows, the ledger's batches inserted {inserted}"
     return (Finding(FindingKind.ROWS, message, 1, abs(inserted - rows), max(0, inserted - rows)),)
 

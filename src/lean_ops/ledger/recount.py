@@ -83,7 +83,7 @@ class Recounter:
         ledger = ledger_files(moment, parts.names, OneOf("topic_name", (topic,)))
         tables = tables_of(moment, parts.names, topic)
         shown = shown_batches(tables, parts.readers, parts.clock())
-        seen = _TopicRecount(moment, parts.names, ledger, tables, shown)
+        seen = _TopicRecount(moment, parts.names, ledger, tables, shown, parts.delivered)
         zones = tuple(seen.account(zone) for zone in Zone)
         ends = {zone: _end(tables, zone) for zone in Zone if tables.tables[zone].location is not None}
         return Recount(TopicAccount(topic, zones), ends)
@@ -115,6 +115,7 @@ class _TopicRecount:
     ledger: TableFiles
     tables: TopicTables
     shown: Sequence[ShownBatch]
+    delivered: bool
 
     def account(self, zone: Zone) -> ZoneAccount:
         """A zone's account: what the ledger's lines say of themselves, and what the rows say."""
@@ -187,7 +188,7 @@ class _TopicRecount:
         [found] = rows(connection, "SELECT count(*) AS row_count FROM raw")
         letters, findings = dead_letters(connection)
         counts = Counts(found["row_count"] + letters, inserted=found["row_count"], errors=letters)
-        compared = rows_finding(lines.counts.inserted, counts.inserted)
+        compared = rows_finding(lines.counts.inserted, counts.inserted, self.delivered)
         return _Counted(counts, counts.inserted, None, (*findings, *compared))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lean_ops.lake.duck import rows
 from lean_ops.lake.table_files import literal
 from lean_ops.ledger.account import SHOWN_IDS, Finding, FindingKind, listed
+from lean_ops.ledger.lines import IS_REBUILD
 from lean_ops.model.batch import Zone
 
 if TYPE_CHECKING:
@@ -199,7 +200,8 @@ def batch_counts(connection: Connection, zone: Zone) -> list[Finding]:
     wrong, words = ("found > booked", "more") if is_curated else ("found <> booked", "more or fewer")
     written = "inserted + updated" if is_curated else "inserted"
     of_rows = _per_batch(f"SELECT _batch_id AS batch_id FROM {zone}", zone, written)  # noqa: S608
-    of_errors = _per_batch("SELECT batch_id FROM refused", zone, "CASE kind WHEN 'BATCH' THEN errors ELSE 0 END")
+    booked_errors = f"CASE WHEN kind = 'BATCH' OR {IS_REBUILD} THEN errors ELSE 0 END"
+    of_errors = _per_batch("SELECT batch_id FROM refused", zone, booked_errors)
     rows_check = _batch_check(wrong, f"batches that have {words} rows in the table than the ledger says")
     errors_check = _batch_check("found <> booked", "batches that have more or fewer error rows than the ledger says")
     return [*_asked(connection, of_rows, {}, [rows_check])[1], *_asked(connection, of_errors, {}, [errors_check])[1]]
@@ -210,12 +212,20 @@ def _batch_check(condition: str, words: str) -> Check:
 
 
 def _per_batch(select: str, zone: Zone, booked: str) -> str:
-    """Each batch with the rows that were found of it and those that the ledger has booked."""
+    """Each batch with the rows that were found of it and those that the ledger has booked.
+
+    A rebuild wrote the rows of all batches before it anew: with them it is one batch here.
+    """
+    latest, of_zone = "batch_id, max(recorded_at) AS at", f"FROM lines WHERE zone = {literal(zone)}"
     return (
-        "SELECT coalesce(f.batch_id, b.batch_id, '(none)') AS id, coalesce(f.found, 0) AS found,"  # noqa: S608
-        f" coalesce(b.booked, 0) AS booked FROM (SELECT batch_id, count(*) AS found FROM ({select}) GROUP BY ALL) f"
-        f" FULL JOIN (SELECT batch_id, max({booked}) AS booked FROM lines WHERE zone = {literal(zone)} GROUP BY ALL) b"
-        " ON f.batch_id = b.batch_id"
+        f"WITH booked AS (SELECT {latest}, max({booked}) AS booked {of_zone} GROUP BY batch_id),"  # noqa: S608
+        f" rebuilt AS (SELECT {latest} {of_zone} AND {IS_REBUILD} GROUP BY batch_id),"
+        " counted AS (SELECT b.batch_id, b.booked, coalesce(arg_max(r.batch_id, r.at), b.batch_id) AS id"
+        " FROM booked b LEFT JOIN rebuilt r ON r.at >= b.at GROUP BY b.batch_id, b.booked),"
+        f" found AS (SELECT batch_id, count(*) AS found FROM ({select}) GROUP BY ALL)"
+        " SELECT coalesce(c.id, f.batch_id, '(none)') AS id, coalesce(sum(f.found), 0)::BIGINT AS found,"
+        " coalesce(sum(c.booked), 0)::BIGINT AS booked"
+        " FROM found f FULL JOIN counted c ON f.batch_id = c.batch_id GROUP BY 1"
     )
 
 

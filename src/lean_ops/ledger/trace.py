@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.table_files import FILE_COLUMN, DuckColumn, TableFiles
 from lean_ops.ledger.curated_fates import CuratedStanding
-from lean_ops.ledger.curated_trace import CuratedSide, CuratedStory, batch_ends
+from lean_ops.ledger.curated_trace import CuratedSide, CuratedStory, all_ends, batch_ends
 from lean_ops.ledger.fates import Arrival, CopyFate, ParseError, RawCopy, StandardizedRow, Standing, fates_of
 from lean_ops.ledger.finding import OneOf, TableAt, both, matching, published_like, snapshot_order
 from lean_ops.ledger.reading import equal
@@ -136,7 +136,8 @@ class Tracer:
         if checkpoint is not None and checkpoint not in order:
             copies = _by_witnesses(copies, [*standardized, *parse_errors])
         waits = self._waits_because(Zone.STANDARDIZED, topic, checkpoint)
-        standing = Standing(waits, order, {batch.batch_id: batch.to_snapshot for batch in batches})
+        ends = {batch.batch_id: batch.to_snapshot for batch in batches}
+        standing = Standing(waits, order, ends, all_ends(table.history) if table else ())
         fates = fates_of(copies, standing, standardized, parse_errors)
         return _Story(fates, standardized, parse_errors, self._curated(topic, zones, standardized))
 

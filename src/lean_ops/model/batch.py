@@ -23,19 +23,30 @@ class Zone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The snapshots after `from_snapshot` up to `to_snapshot`; without a start, the whole table first."""
+    """The snapshots after `from_snapshot` up to `to_snapshot`; without a start, the whole table first.
+
+    `rebuild_id` names the rebuild that the batch is a part of: all parts of one are one batch to the books.
+    """
 
     topic: str
     zone: Zone
     from_snapshot: int | None
     to_snapshot: int
     schema_version: str
+    rebuild_id: str | None = None
 
     @property
     def batch_id(self) -> str:
         """The same batch has the same id, on whatever machine and however often it is tried."""
-        parts = (self.topic, self.zone, self.from_snapshot, self.to_snapshot, self.schema_version)
+        parts: tuple[object, ...] = (self.topic, self.zone, self.from_snapshot, self.to_snapshot, self.schema_version)
+        if self.rebuild_id is not None:
+            parts = (self.topic, self.zone, "rebuild", self.rebuild_id)
         return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
+
+    @property
+    def kind(self) -> str:
+        """The kind of its line in the ledger."""
+        return "BATCH" if self.rebuild_id is None else "REPLAY"
 
     @property
     def pipeline_id(self) -> str:
@@ -90,7 +101,8 @@ class Intent:
     """An open batch as the state store keeps it: decided before the first write, finished before the next.
 
     `counts` is known once the books balance; the commit that publishes the batch keeps it with them, so that a
-    restart after publication can still write the ledger.
+    restart after publication can still write the ledger. Those of a rebuild are by how much the books change, and
+    `rebuilt` what became of all its records.
     """
 
     batch: Batch
@@ -98,6 +110,7 @@ class Intent:
     started_at: str
     counts: Counts | None = None
     last_ingestion_ts: int | None = None
+    rebuilt: Counts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a store."""
@@ -107,5 +120,7 @@ class Intent:
     def from_dict(cls, data: dict[str, Any]) -> Intent:
         """The intent that `to_dict` made this of."""
         batch = Batch(**{**data["batch"], "zone": Zone(data["batch"]["zone"])})
-        counts = Counts(**data["counts"]) if data["counts"] is not None else None
-        return cls(batch, tuple(data["declared"]), data["started_at"], counts, data["last_ingestion_ts"])
+        counts, rebuilt = (
+            Counts(**found) if (found := data.get(name)) is not None else None for name in ("counts", "rebuilt")
+        )
+        return cls(batch, tuple(data["declared"]), data["started_at"], counts, data["last_ingestion_ts"], rebuilt)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.staging import publish
-from lean_ops.ledger.books import Attempt, RunStatus, error_rate_alert, history_row
+from lean_ops.ledger.books import REBUILT, Attempt, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent, Zone
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import ledger_row
@@ -136,13 +136,14 @@ class BatchRunner:
             )
         now = self._clock()
         snapshots = (batch.from_snapshot, batch.to_snapshot)
-        row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
+        row = {**ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now), "kind": batch.kind}
         self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
         self._done(batch, "ledger written", lease)
         attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
+        reason = None if intent.rebuilt is None else REBUILT
         self._books.append_once(
             "job_run_history",
-            history_row(attempt, RunStatus.SUCCEEDED, None, counts, now),
+            history_row(attempt, RunStatus.SUCCEEDED, reason, intent.rebuilt or counts, now),
             ("topic_name", "batch_id", "status"),
             resumed,
         )

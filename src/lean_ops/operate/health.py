@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from lean_ops.model.batch import Zone
 from lean_ops.model.errors import LeanOpsError
 from lean_ops.operate.doctor import Check
 from lean_ops.operate.group import SomeTables, tables_of_topics
@@ -85,13 +84,7 @@ class Reconciled:
     @property
     def variances(self) -> list[ZoneAccount]:
         """The zones whose books don't balance."""
-        zones = (zone for account in self.accounts for zone in account.zones if is_booked(zone))
-        return [zone for zone in zones if not zone.balanced]
-
-
-def is_booked(zone: ZoneAccount) -> bool:
-    """Whether the ledger has a zone's batches: what Firehose lands in RAW has no flush that anybody books."""
-    return zone.zone is not Zone.RAW or bool(zone.counts.records_in)
+        return [zone for account in self.accounts for zone in account.zones if not zone.balanced]
 
 
 def reconcile_in_time(reconciler: Reconciler, topics: Sequence[str], has_time: Callable[[], bool]) -> Reconciled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -68,6 +68,7 @@ class RunParts:
     spark_failure: Callable[[], SparkEndedError | None] = lambda: None
     look_after_curated: Callable[[str, str, Lease, str], None] = lambda *_: None
     gathering: Callable[[], AbstractContextManager[None]] = nullcontext
+    finish_rebuild: Callable[[str, Lease, str], bool] = lambda *_: False
 
 
 @dataclass(slots=True)
@@ -109,12 +110,14 @@ class HopRun:
         """
         try:
             self._parts.settle_ingest(work.topic)
+            is_other = self._parts.finish_rebuild(work.topic, work.lease, self._run_id)
             gate = self._parts.gate(work.topic)
         except Exception as error:
             return [self._broken_off(work, error)]
         if not gate.open:
             return [self._skipped(work, gate.reason)]
-        return [self._take(work, hop, gate) for hop in work.plan.work]
+        plan = planned_anew(work.plan) if is_other else work.plan
+        return [self._take(work, hop, gate) for hop in plan.work]
 
     def _take(self, work: TopicAtWork, hop: HopPlan, gate: Gate) -> HopOutcome:
         work.began, work.zone, work.batch_id = self._parts.clock(), hop.zone, first_batch(hop)
@@ -202,6 +205,11 @@ class HopRun:
             self._parts.books.raise_alert(alert, self._parts.clock())
         except Exception as error:
             self._log.error("alert not recorded", topic=alert.topic, message=alert.message, exc_info=error)
+
+
+def planned_anew(plan: TopicPlan) -> TopicPlan:
+    """The same topic, its batches to be found out when its turn comes."""
+    return replace(plan, hops=tuple(replace(hop, batches=(), follows=True) for hop in plan.hops))
 
 
 def first_batch(hop: HopPlan) -> str | None:

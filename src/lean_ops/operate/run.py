@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,16 @@ import structlog
 
 from lean_ops.lake.spark import SparkEndedError, SparkStartError
 from lean_ops.ledger.books import Attempt, RunStatus
-from lean_ops.operate.hop_run import BatchOutcome, HopOutcome, HopRun, RunParts, TopicAtWork, first_batch, in_words
+from lean_ops.operate.hop_run import (
+    BatchOutcome,
+    HopOutcome,
+    HopRun,
+    RunParts,
+    TopicAtWork,
+    first_batch,
+    in_words,
+    planned_anew,
+)
 from lean_ops.operate.room import Room
 from lean_ops.state.errors import LostLeaseError
 from lean_ops.state.port import Held, Lease
@@ -26,6 +36,9 @@ if TYPE_CHECKING:
     from lean_ops.operate.plan import RunPlan, TopicPlan
 
 _CANCEL_AGAIN_SECONDS: Final = 0.2
+# Tables' metadata is kept, and there is much of it: looking through all of it at the usual rate took three of a hundred
+# seconds of seven hundred topics. Hardly any of what a run leaves behind refers to itself.
+_COLLECTED_AFTER: Final = (20_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,7 @@ class Run:
         that was nobody's fault does no harm, and a topic that brings Spark down is found out.
         """
         room = Room(self.workers)
-        with self.parts.leases.running(), ThreadPoolExecutor(room.places, "topic") as pool:
+        with _seldom_collected(), self.parts.leases.running(), ThreadPoolExecutor(room.places, "topic") as pool:
             begun = (pool.submit(self._in_turn, room, topic) for topic in plan.work)
             waited_for = max(0, len(plan.work) - 2 * room.places)  # the last ones have nobody to wait for
             with closing(self._outcomes(begun)) as outcomes:  # whoever goes away early ends the work, too
@@ -69,7 +82,7 @@ class Run:
                     yield from islice(outcomes, waited_for)
                 yield from outcomes
             for topic, done in self._broken_off:
-                yield from self._outcomes([pool.submit(self._topic, _planned_anew(topic), done, True)])
+                yield from self._outcomes([pool.submit(self._topic, planned_anew(topic), done, True)])
 
     def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Generator[TopicOutcome]:
         waiting: set[Future[TopicOutcome | None]] = set()
@@ -123,9 +136,15 @@ class Run:
         return TopicOutcome(plan.topic, RunStatus.SKIPPED, reason)
 
 
-def _planned_anew(plan: TopicPlan) -> TopicPlan:
-    """The same topic, its batches to be found out when its turn comes."""
-    return replace(plan, hops=tuple(replace(hop, batches=(), follows=True) for hop in plan.hops))
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Garbage that refers to itself is looked for less often than usual during the block."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_COLLECTED_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _outcome(topic: str, hops: Sequence[HopOutcome], done: Sequence[BatchOutcome]) -> TopicOutcome:

@@ -10,7 +10,7 @@ from lean_ops.lake import sql
 from lean_ops.model.tables import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -18,6 +18,7 @@ MESSAGE: Final = ("message_id", "publish_time")
 _FILE: Final = "_row_file"
 _POSITION: Final = "_row_position"
 _HASH: Final = "_message_hash"
+_TURN: Final = "_file_turn"
 # So many hashes fit in every task's memory; more of them are sorted on disk.
 _HANDED_OUT: Final = 4_000_000
 _ROW: Final = tuple(column.name for column in RAW.columns)
@@ -34,15 +35,21 @@ def with_row_address(raw: DataFrame) -> DataFrame:
     return raw.selectExpr("*", f"_file AS {_FILE}", f"_pos AS {_POSITION}")
 
 
-def first_copies(raw: DataFrame, earlier: DataFrame | None, observed: DataFrame | None = None) -> DataFrame:
+def first_copies(
+    raw: DataFrame,
+    earlier: DataFrame | None,
+    observed: DataFrame | None = None,
+    turns: Mapping[str, int] | None = None,
+) -> DataFrame:
     """The first copy of each message that no earlier batch has seen, as RAW rows.
 
     `raw` has row addresses; `earlier` holds the ids (MESSAGE) of messages that already have a fate. Inside the
     batch the lowest (ingestion_ts, payload text) is first. Only ids travel, and the payloads of the few messages that
-    have several copies. `observed` is `raw` as it is to be read where each row passes exactly once.
+    have several copies. `observed` is `raw` as it is to be read where each row passes exactly once. A copy in a file of
+    an earlier turn goes before all of later ones.
     """
     rows = raw if observed is None else observed
-    return _by_moving_ids(raw, earlier, rows).select(*_ROW)
+    return _by_moving_ids(raw, earlier, rows, turns or {}).select(*_ROW)
 
 
 def all_but(rows: DataFrame, left_out: Iterable[Address]) -> DataFrame:
@@ -71,10 +78,10 @@ def _hash() -> str:
     return f"xxhash64({', '.join(MESSAGE)})"
 
 
-def _by_moving_ids(raw: DataFrame, earlier: DataFrame | None, rows: DataFrame) -> DataFrame:
+def _by_moving_ids(raw: DataFrame, earlier: DataFrame | None, rows: DataFrame, turns: Mapping[str, int]) -> DataFrame:
     """A shuffle of hashes finds the messages with several copies; a small list of their winners goes to the rows."""
     copies = raw.groupBy(F.expr(_hash()).alias(_HASH)).agg(F.expr("count(*) AS _copies"))
-    winners = _winners(raw, copies.where("_copies > 1").select(_HASH))
+    winners = _winners(raw, copies.where("_copies > 1").select(_HASH), turns)
     kept = rows.join(F.broadcast(winners), on=list(MESSAGE), how="left").where(
         f"_winner IS NULL OR (_winner.{_FILE} = {_FILE} AND _winner.{_POSITION} = {_POSITION})"
     )
@@ -83,9 +90,13 @@ def _by_moving_ids(raw: DataFrame, earlier: DataFrame | None, rows: DataFrame) -
     return kept
 
 
-def _winners(raw: DataFrame, repeated: DataFrame) -> DataFrame:
+def _winners(raw: DataFrame, repeated: DataFrame, turns: Mapping[str, int]) -> DataFrame:
     """The first copy's address for each message whose hash was seen several times."""
     copies = raw.join(F.broadcast(repeated), F.expr(_hash()) == F.col(_HASH), "left_semi")
-    first = F.expr(f"min(struct({_COPY}, {_FILE}, {_POSITION})) AS _first")
+    turn = f"coalesce({_TURN}, -1), " if turns else ""
+    if turns:
+        of_files = raw.sparkSession.createDataFrame(list(turns.items()), f"{_FILE} string, {_TURN} int")
+        copies = copies.join(F.broadcast(of_files), on=_FILE, how="left")
+    first = F.expr(f"min(struct({turn}{_COPY}, {_FILE}, {_POSITION})) AS _first")
     winner = f"struct(_first.{_FILE}, _first.{_POSITION}) AS _winner"
     return copies.groupBy(*MESSAGE).agg(first).selectExpr(*MESSAGE, winner)

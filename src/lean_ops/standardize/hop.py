@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.altered import refuse_altered
+from lean_ops.lake.ground import MainGround
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.spark import prepare_for
-from lean_ops.lake.staging import Stage, Staged, StagedRows, append_nothing, count_staged, open_stage
+from lean_ops.lake.staging import Stage, Staged, StagedRows, append_nothing, count_staged
 from lean_ops.model.batch import Counts
 from lean_ops.model.ledger import UnbalancedError
 from lean_ops.standardize.columns import PayloadColumns, add_columns, kinds_held, kinds_property, published_columns
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.ground import Ground
     from lean_ops.lake.shared import SharedTables
     from lean_ops.lake.spark import SparkSessions
     from lean_ops.model.batch import Batch, Intent
     from lean_ops.standardize.flatten import PlaceCounts
     from lean_ops.standardize.latest import LatestViews
+
+_OF_COLUMNS: Final = frozenset({DriftKind.NEW_COLUMN, DriftKind.COLLISION})
 
 
 class StandardizeHop:
@@ -38,6 +42,7 @@ class StandardizeHop:
         views: LatestViews,
         column_limit: int,
         clock: Callable[[], datetime],
+        ground: Ground | None = None,
     ) -> None:
         self._lake = lake
         self._shared = shared
@@ -45,6 +50,7 @@ class StandardizeHop:
         self._views = views
         self._column_limit = column_limit
         self._clock = clock
+        self._ground = ground or MainGround(lake, shared)
 
     def stage(self, intent: Intent, resumed: bool, on_step: Callable[[str], None]) -> Staged:
         """Write the batch on its branch, its errors and its drift; UnbalancedError if the books do not balance.
@@ -56,7 +62,7 @@ class StandardizeHop:
         before = published_columns(self._lake.ensure_standardized(batch.topic))
         raw = history_of(refuse_altered(self._lake.load(self._lake.names.raw(batch.topic))))
         records_in = raw.records_between(batch.from_snapshot, batch.to_snapshot)
-        stage = open_stage(self._lake, name, batch)
+        stage = self._ground.open_stage(name, batch)
         if records_in:
             stage, observed = self._write(intent, stage, records_in, resumed, on_step)
         else:
@@ -90,8 +96,8 @@ class StandardizeHop:
         """
         batch, spark = intent.batch, self._sessions.mine()
         prepare_for(spark, records_in)
-        left_out = self._errors_of(batch) if resumed else 0
-        frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
+        left_out = self._ground.kept_refused(self._lake.names.parse_errors, batch) if resumed else 0
+        frames = batch_frames(spark, self._lake, self._ground, batch, records_in, left_out > 0)
         columns = self._columns(batch)
         is_first_look = not columns.by_pointer and frames.left_out is None
         observed = look_at_rows(spark, frames) if is_first_look else write_rows(spark, frames, stage, columns)
@@ -99,24 +105,21 @@ class StandardizeHop:
         errors = left_out
         if observed.errors:
             parts = refused_rows(spark, frames, stage, observed, self._clock())
-            errors += self._shared.append(self._lake.names.parse_errors, parts)
+            errors += self._ground.keep_refused(self._lake.names.parse_errors, parts)
             on_step("errors written")
         if is_first_look or (columns.unknown(observed.places) and columns.room(self._column_limit)):
             table = self._lake.load(stage.name)
             add_columns(table, observed.places, intent.declared, self._column_limit)
             on_step("columns added")
-            stage = open_stage(self._lake, stage.name, batch)
+            stage = self._ground.open_stage(stage.name, batch)
             left_out = errors
-            frames = batch_frames(spark, self._lake, self._shared, batch, records_in, left_out > 0)
+            frames = batch_frames(spark, self._lake, self._ground, batch, records_in, left_out > 0)
             observed = write_rows(spark, frames, stage, self._columns(batch))
             on_step("rows staged again")
         return stage, replace(observed, first_copies=observed.first_copies + left_out, errors=errors)
 
     def _columns(self, batch: Batch) -> PayloadColumns:
         return PayloadColumns.of_schema(self._lake.load(self._lake.names.standardized(batch.topic)).schema())
-
-    def _errors_of(self, batch: Batch) -> int:
-        return self._shared.rows_of_batch(self._lake.names.parse_errors, batch.topic, batch.batch_id)
 
     def _balanced(self, batch: Batch, staged: StagedRows, observed: Observed, records_in: int) -> Counts:
         """The books, each number from a source of its own: summaries, the job, and what the error table took."""
@@ -147,4 +150,6 @@ class StandardizeHop:
         if after.unknown(places):
             logged = self._shared.values(drift_log, "json_pointer", topic_name=batch.topic, kind=DriftKind.COLUMN_LIMIT)
         drift = find_drift(before, after, held, places, logged)
+        if not self._ground.is_main:  # the same records were looked at before; only a new column is news
+            drift = [entry for entry in drift if entry.kind in _OF_COLUMNS]
         self._shared.append_rows(drift_log, drift_rows(batch, drift, self._clock()))

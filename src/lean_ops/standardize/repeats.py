@@ -12,7 +12,7 @@ from lean_ops.lake.file_rows import read_columns
 from lean_ops.standardize.first_copy import COPY_ORDER, MESSAGE, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyiceberg.io import FileIO
 
@@ -40,10 +40,13 @@ class EarlierFiles(NamedTuple):
         return [file.path for file in self.files if is_any or file.may_hold_any(known)]
 
 
-def rows_to_leave_out(io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierFiles]) -> tuple[Address, ...] | None:
+def rows_to_leave_out(
+    io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierFiles], turns: Mapping[str, int] | None = None
+) -> tuple[Address, ...] | None:
     """The addresses of all rows but the first copies of new messages; None if they are many.
 
-    Inside the batch the lowest copy is first, in the order that Spark would compare them in.
+    Inside the batch the lowest copy is first, in the order that Spark would compare them in; a file's turn, if there
+    are any, goes before all else.
     """
     messages = {address: message for path in raw for address, message in _messages(io, path)}
     times = list({time for _, time in messages.values()})
@@ -51,7 +54,7 @@ def rows_to_leave_out(io: FileIO, raw: Sequence[str], earlier: Iterable[EarlierF
     known = [address for address, message in messages.items() if message in seen]
     repeated = {message for message, copies in Counter(messages.values()).items() if copies > 1} - seen
     copies = {address: message for address, message in messages.items() if message in repeated}
-    left_out = (*known, *_later_copies(io, copies))
+    left_out = (*known, *_later_copies(io, copies, turns or {}))
     return left_out if len(left_out) <= _MOST_LEFT_OUT else None
 
 
@@ -69,7 +72,7 @@ def _seen(io: FileIO, files: EarlierFiles, times: Sequence[int | None]) -> Itera
             yield from ((message_id, time) for message_id, time, batch in rows if batch != files.without_batch)
 
 
-def _later_copies(io: FileIO, copies: dict[Address, Message]) -> list[Address]:
+def _later_copies(io: FileIO, copies: dict[Address, Message], turns: Mapping[str, int]) -> list[Address]:
     """All of these rows but the lowest of each message."""
     whole = {
         (path, position): row
@@ -80,14 +83,14 @@ def _later_copies(io: FileIO, copies: dict[Address, Message]) -> list[Address]:
     first: dict[Message, Address] = {}
     for address, message in copies.items():
         lowest = first.setdefault(message, address)
-        if _rank(whole[address], address) < _rank(whole[lowest], lowest):
+        if _rank(whole[address], address, turns) < _rank(whole[lowest], lowest, turns):
             first[message] = address
     return [address for address, message in copies.items() if first[message] != address]
 
 
-def _rank(row: tuple[Any, ...], address: Address) -> tuple[Any, ...]:
-    """NULL is lower than any value."""
-    return (*((value is not None, value) for value in row), address)
+def _rank(row: tuple[Any, ...], address: Address, turns: Mapping[str, int]) -> tuple[Any, ...]:
+    """NULL is lower than any value, and a file of which no turn is known comes before those that have one."""
+    return (turns.get(address[0], -1), *((value is not None, value) for value in row), address)
 
 
 def _columns(io: FileIO, path: str, names: Sequence[str]) -> list[list[Any]]:

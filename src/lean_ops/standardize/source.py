@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from lean_ops.lake.file_rows import read_columns
 from lean_ops.lake.ranges import files_of_range, iceberg_reader, read_range, spark_name
+from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import topic_file
 from lean_ops.standardize.first_copy import MESSAGE, with_row_address
 from lean_ops.standardize.repeats import EarlierFiles
@@ -21,10 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
-    from lean_ops.lake.shared import SharedTables
+    from lean_ops.lake.ground import Ground, Refused
     from lean_ops.lake.topic_files import TopicFile
     from lean_ops.model.batch import Batch
-    from lean_ops.model.tables import Names
 
 _MAX_DAY_RANGES: Final = 32
 _MAX_OPEN_DAYS: Final = 100
@@ -105,48 +106,60 @@ def _literal(time: datetime) -> Column:
 class Earlier:
     """Where messages of the batch's days may be that already have a fate, by metadata; about how many rows that is.
 
-    A copy carries the same publish_time, so only the batch's own days are looked at. `with_own` says that messages
-    which this very batch has refused count, too.
+    A copy carries the same publish_time, so only the batch's own days are looked at. `snapshot` is the Standardized
+    one that the batch comes after.
     """
 
     batch: Batch
     days: list[tuple[datetime, datetime]]
-    with_own: bool
+    snapshot: int | None
     standardized: tuple[TopicFile, ...]
-    refused: tuple[TopicFile, ...]
+    refused: Refused
     rows: int
 
     def files(self) -> list[EarlierFiles]:
         """The files with their ids."""
-        other_batches = None if self.with_own else self.batch.batch_id
-        return [EarlierFiles(self.standardized), EarlierFiles(self.refused, other_batches)]
+        return [EarlierFiles(self.standardized), EarlierFiles(self.refused.files, self.refused.without_batch)]
 
-    def messages(self, spark: SparkSession, names: Names) -> DataFrame | None:
+    def messages(self, spark: SparkSession, lake: Lake) -> DataFrame | None:
         """Their ids (MESSAGE) as a frame; None if there are none, so that no join is planned for nothing."""
-        days, batch = within("publish_time", self.days), self.batch
+        days = within("publish_time", self.days)
         found: list[DataFrame] = []
         if self.standardized:
-            standardized = iceberg_reader(spark).load(spark_name(names.standardized(batch.topic)))
+            reader = iceberg_reader(spark).option("versionAsOf", str(self.snapshot))
+            standardized = reader.load(spark_name(lake.names.standardized(self.batch.topic)))
             found.append(standardized.where(days).select(*MESSAGE))
-        if self.refused:
-            refused = iceberg_reader(spark).load(spark_name(names.parse_errors))
-            refused = refused.where(F.col("topic_name") == batch.topic).where(days)
-            refused = refused if self.with_own else refused.where(F.col("batch_id") != batch.batch_id)
-            found.append(refused.select(*MESSAGE))
+        if self.refused.files:
+            found.append(self._refused(spark, lake).where(days).select(*MESSAGE))
         return reduce(lambda left, right: left.unionAll(right), found) if found else None
 
+    def _refused(self, spark: SparkSession, lake: Lake) -> DataFrame:
+        if self.refused.set_aside:
+            import pyarrow as pa
 
-def earlier_messages(lake: Lake, shared: SharedTables, batch: Batch, files: RangeFiles, *, with_own: bool) -> Earlier:
+            io = lake.load(lake.names.parse_errors).io
+            parts = [read_columns(io, file.path, MESSAGE).select(list(MESSAGE)) for file in self.refused.files]
+            return spark.createDataFrame(pa.concat_tables(parts))
+        refused = iceberg_reader(spark).load(spark_name(lake.names.parse_errors))
+        refused = refused.where(F.col("topic_name") == self.batch.topic)
+        other = self.refused.without_batch
+        return refused if other is None else refused.where(F.col("batch_id") != other)
+
+
+def earlier_messages(lake: Lake, ground: Ground, batch: Batch, files: RangeFiles, *, with_own: bool) -> Earlier:
     """Where messages are that are standardized or refused already; only metadata is read."""
     days, (start, end) = files.publish_times(), files.span
-    there = _files_between(lake.load(lake.names.standardized(batch.topic)), start, end)
+    table = lake.load(lake.names.standardized(batch.topic))
+    snapshot = ground.head(history_of(table))
+    there = _files_between(table, snapshot, start, end)
     micros = [(time - _EPOCH_TIME) // timedelta(microseconds=1) for time in (start, end)]
-    refused = [file for file in shared.files_of_topic(lake.names.parse_errors, batch.topic) if file.may_hold(*micros)]
-    rows = sum(file.rows for file in (*there, *refused))
-    return Earlier(batch, days, with_own, tuple(there), tuple(refused), rows)
+    refused = ground.refused(lake.names.parse_errors, batch, with_own=with_own)
+    refused = replace(refused, files=tuple(file for file in refused.files if file.may_hold(*micros)))
+    rows = sum(file.rows for file in (*there, *refused.files))
+    return Earlier(batch, days, snapshot, tuple(there), refused, rows)
 
 
-def _files_between(table: Table, start: datetime, end: datetime) -> list[TopicFile]:
+def _files_between(table: Table, snapshot: int | None, start: datetime, end: datetime) -> list[TopicFile]:
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
@@ -156,4 +169,5 @@ def _files_between(table: Table, start: datetime, end: datetime) -> list[TopicFi
         LessThan(term=publish_time, value=literal(end.isoformat())),
     )
     time_id = table.schema().find_field("publish_time").field_id
-    return [topic_file(task.file, time_id) for task in table.scan(row_filter=row_filter).plan_files()]
+    scan = table.scan(row_filter=row_filter, snapshot_id=snapshot)
+    return [topic_file(task.file, time_id) for task in scan.plan_files()]

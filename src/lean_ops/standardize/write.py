@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lean_ops.lake.catalog import Lake
-    from lean_ops.lake.shared import SharedTables
+    from lean_ops.lake.ground import Ground
     from lean_ops.model.batch import Batch
     from lean_ops.standardize.columns import PayloadColumns
     from lean_ops.standardize.first_copy import Address
@@ -76,12 +76,13 @@ class BatchFrames:
     raw: DataFrame
     earlier: DataFrame | None
     left_out: tuple[Address, ...] | None
+    turns: Mapping[str, int] = field(default_factory=dict)
 
     def first_copies(self) -> DataFrame:
         """New messages that still need a look."""
         if self.left_out is not None:
             return all_but(self.raw, self.left_out)
-        return first_copies(self.raw, self.earlier)
+        return first_copies(self.raw, self.earlier, turns=self.turns)
 
     @contextmanager
     def first_copies_of(self, rows: DataFrame) -> Iterator[str]:
@@ -90,26 +91,26 @@ class BatchFrames:
             with sql.viewed(rows) as view:
                 yield f"({select_all_but(view, self.left_out)})"
         else:
-            with sql.viewed(first_copies(self.raw, self.earlier, rows)) as view:
+            with sql.viewed(first_copies(self.raw, self.earlier, rows, self.turns)) as view:
                 yield view
 
 
 def batch_frames(
-    spark: SparkSession, lake: Lake, shared: SharedTables, batch: Batch, records: int, settled: bool
+    spark: SparkSession, lake: Lake, ground: Ground, batch: Batch, records: int, settled: bool
 ) -> BatchFrames:
-    """The frames of a batch; `settled` says that parse_errors already holds this batch's refused messages."""
+    """The frames of a batch; `settled` says that this batch's refused messages are kept already."""
     files = range_files(lake, batch)
     raw = read_raw(spark, lake, batch, files)
-    earlier = earlier_messages(lake, shared, batch, files, with_own=settled)
-    left_out = None
+    earlier = earlier_messages(lake, ground, batch, files, with_own=settled)
+    left_out, turns = None, ground.turns(batch)
     if records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES:
-        left_out = rows_to_leave_out(lake.load(source_table(lake, batch)).io, files.paths, earlier.files())
+        left_out = rows_to_leave_out(lake.load(source_table(lake, batch)).io, files.paths, earlier.files(), turns)
     if left_out is not None:
         return BatchFrames(batch, files, raw, None, left_out)
-    ids = earlier.messages(spark, lake.names)
+    ids = earlier.messages(spark, lake)
     if ids is not None and earlier.rows > _MANY_EARLIER:
         ids = may_be_copies(ids, raw, records)
-    return BatchFrames(batch, files, raw, ids, None)
+    return BatchFrames(batch, files, raw, ids, None, turns)
 
 
 class _Job:

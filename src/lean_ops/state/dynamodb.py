@@ -181,6 +181,19 @@ class DynamoStateStore:
         settled = attributes({"pipeline_id": key, "checkpoint_type": "settlement", "last_snapshot_id": snapshot_id})
         self._dynamo.do(table, lambda client: client.put_item(TableName=table, Item=settled))
 
+    # rebuilds
+
+    def rebuild_note(self, topic: str) -> str | None:
+        """What a rebuild of a topic left here; None if none is under way."""
+        found = self._get(self._tables.checkpoints, {"pipeline_id": _rebuild(topic)})
+        return plain(found).get("note") if found else None
+
+    def note_rebuild(self, topic: str, note: str | None) -> None:
+        """Keep a note in the place of an earlier one, or none any more; the item stays, as all of this table do."""
+        table = self._tables.checkpoints
+        kept = attributes({"pipeline_id": _rebuild(topic), "checkpoint_type": "rebuild", "note": note})
+        self._dynamo.do(table, lambda client: client.put_item(TableName=table, Item=kept))
+
     # registry
 
     def item(self, topic: str) -> RegistryItem | None:
@@ -259,6 +272,11 @@ class DynamoStateStore:
 
 def _current(lease: Lease, now: datetime) -> dict[str, str | int]:
     return {":owner": lease.owner, ":fence": lease.fence, ":now": utc_text(now)}
+
+
+def _rebuild(topic: str) -> str:
+    """A key that no pipeline has."""
+    return f"rebuild#{topic}"
 
 
 def _settlement(topic: str) -> str:

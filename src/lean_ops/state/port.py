@@ -108,6 +108,16 @@ class Settlements(Protocol):
         """Remember a snapshot, in the place of an earlier one."""
 
 
+class Rebuilds(Protocol):
+    """How far the rebuild of a topic is, so that whoever comes after a crash can finish it or clear it away."""
+
+    def rebuild_note(self, topic: str) -> str | None:
+        """What a rebuild of a topic left here; None if none is under way."""
+
+    def note_rebuild(self, topic: str, note: str | None) -> None:
+        """Keep a note in the place of an earlier one, or none any more."""
+
+
 class Registry(Protocol):
     """The topics and their gates."""
 
@@ -127,7 +137,7 @@ class Registry(Protocol):
         """Tie a topic to the source name it came under; another name for the same topic is a WrongUseError."""
 
 
-class StateStore(CheckpointReader, CheckpointWriter, LeaseStore, Settlements, Registry, Protocol):
+class StateStore(CheckpointReader, CheckpointWriter, LeaseStore, Settlements, Rebuilds, Registry, Protocol):
     """All of it, as the embedded and the cloud store offer it."""
 
 

@@ -136,6 +136,21 @@ class SqliteStateStore:
         with self._file.transaction() as db:
             db.execute("INSERT OR REPLACE INTO settlements VALUES (?, ?)", (topic, snapshot_id))
 
+    # rebuilds
+
+    def rebuild_note(self, topic: str) -> str | None:
+        """What a rebuild of a topic left here; None if none is under way."""
+        rows = self._file.rows("SELECT note FROM rebuilds WHERE topic_name = ?", topic)
+        return str(rows[0]["note"]) if rows else None
+
+    def note_rebuild(self, topic: str, note: str | None) -> None:
+        """Keep a note in the place of an earlier one, or none any more."""
+        with self._file.transaction() as db:
+            if note is None:
+                db.execute("DELETE FROM rebuilds WHERE topic_name = ?", (topic,))
+            else:
+                db.execute("INSERT OR REPLACE INTO rebuilds VALUES (?, ?)", (topic, note))
+
     # registry
 
     def item(self, topic: str) -> RegistryItem | None:

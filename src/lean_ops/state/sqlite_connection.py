@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS checkpoints (
 CREATE TABLE IF NOT EXISTS locks (
     topic_name TEXT PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL, expires_at TEXT);
 CREATE TABLE IF NOT EXISTS settlements (topic_name TEXT PRIMARY KEY, snapshot_id INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS rebuilds (topic_name TEXT PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS schema_registry (
     topic_name TEXT PRIMARY KEY, processing_enabled INTEGER NOT NULL, status TEXT NOT NULL, flow TEXT NOT NULL,
     flow_reason TEXT, schema_version TEXT, curated INTEGER NOT NULL DEFAULT 0, schema_path TEXT, error_path TEXT,

@@ -140,3 +140,36 @@ def test_a_topic_that_fails_is_told_and_stops_no_other(account: Account) -> None
     ]
     alerts = account.query("SELECT topic_name, severity FROM ops.alerts")
     assert alerts == [{"topic_name": "orders", "severity": "critical"}]
+
+
+@pytest.mark.parametrize("catalog", ["account", "rest_account"])
+def test_the_rebuild_job_restores_what_was_deleted_and_one_topic_stops_no_other(
+    catalog: str, request: pytest.FixtureRequest
+) -> None:
+    account: Account = request.getfixturevalue(catalog)
+    account.submit("events")
+    account.land("events", [("m1", "k1", GOOD), ("m2", "k2", "{"), ("m3", "k3", '{"amount": 1}'), ("m4", "k4", NEWER)])
+    for name in ("standardized", "curated"):
+        report(account.job(name, ["events"]))
+    first_seen = account.query("SELECT first_seen_ts FROM curated.events ORDER BY idempotency_key")
+    lake = account.cloud.lake()
+    lake.load(lake.names.standardized("events")).delete("message_id = 'm4'")
+
+    done = account.job("rebuild", ["nobody", "events"])
+    assert done.returncode == 1
+    assert "1 of 2 topics failed: nobody: rebuild: " in done.stderr
+    nobody, events = report(done)["topics"]
+    assert (nobody["status"], events["status"], events["published"]) == ("FAILED", "SUCCEEDED", True), events
+    assert [zone["rows"]["new"] for zone in events["zones"]] == [1, 0]
+    assert account.query("SELECT message_id FROM standardized.events ORDER BY 1") == [
+        {"message_id": name} for name in ("m1", "m3", "m4")
+    ]
+    assert account.query("SELECT first_seen_ts FROM curated.events ORDER BY idempotency_key") == first_seen
+    assert account.query("SELECT message_id FROM standardized.parse_errors") == [{"message_id": "m2"}]
+    account.land("events", [("m5", "k1", NEWER)])
+    for name in ("standardized", "curated"):
+        assert report(account.job(name, ["events"]))["topics"][0]["status"] == "SUCCEEDED"
+    with account.services() as services:
+        [books] = services.reconciler(services.state).reconcile(["events"])
+        assert [finding.message for zone in books.zones[1:] for finding in zone.findings] == []
+        assert services.state.rebuild_note("events") is None

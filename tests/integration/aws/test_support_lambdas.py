@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,79 @@ def test_health_answers_with_the_variances_of_the_books(account: Account) -> Non
     assert (variance["topic"], variance["zone"], variance["difference"]) == ("events", "standardized", 5)
     assert any("the table has 0 rows" in finding for finding in variance["findings"])
     assert health.handler({"topics": ["orders"]}, Call())["books"]["balanced"]
+
+
+def alerts_of(account: Account) -> list[dict[str, Any]]:
+    rows = account.cloud.lake().load(account.cloud.names.ops("alerts")).scan().to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: (row["opened_at"], row["kind"]))
+
+
+@pytest.fixture
+def subscribed(moto: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
+    """What came to a queue that has subscribed to the alerts."""
+    sns, sqs, name = moto.client("sns"), moto.client("sqs"), f"alerts-{uuid.uuid4().hex[:8]}"
+    arn, queue = sns.create_topic(Name=name)["TopicArn"], sqs.create_queue(QueueName=name)["QueueUrl"]
+    wanted = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=wanted, Attributes={"RawMessageDelivery": "true"})
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", moto.url)
+    monkeypatch.setenv("LEAN_OPS_ALERT_TOPIC_ARN", arn)
+    health._services.cache_clear()
+
+    def came() -> list[dict[str, Any]]:
+        found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+        return [json.loads(message["Body"]) for message in found]
+
+    return came
+
+
+def test_health_tells_once_of_books_that_do_not_balance(
+    account: Account, subscribed: Callable[[], list[dict[str, Any]]]
+) -> None:
+    account.cloud.make_databases()
+    ensure_table.handler({"topics": ["events"]}, None)
+    land(account, 3)
+    assert health.handler({"topics": ["events"]}, Call())["alerts"]["books"] == {"opened": 0, "closed": 0}
+    row = ledger_row("events", Zone.STANDARDIZED, "b1", (None, 7), Counts(5, 4, 0, 1, 0, 0), NOW)
+    SharedTables(account.cloud.lake()).append_rows(account.cloud.names.ops("reconciliation_log"), [row])
+    assert health.handler({"topics": ["events"]}, Call())["alerts"]["books"] == {"opened": 1, "closed": 0}
+    assert health.handler({"topics": ["events"]}, Call())["alerts"]["books"] == {"opened": 0, "closed": 0}
+    [alert] = alerts_of(account)
+    assert (alert["kind"], alert["topic_name"], alert["closed_at"]) == ("BOOKS_UNBALANCED", "events", None)
+    [told] = subscribed()
+    assert (told["kind"], told["alert_id"]) == ("BOOKS_UNBALANCED", alert["alert_id"])
+
+
+def test_health_tells_of_data_that_wait_and_of_drift_without_looking_at_the_books(
+    account: Account, subscribed: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.cloud.make_databases()
+    ensure_table.handler({"topics": ["events"]}, None)
+    schema_validator.handler(account.upload(PENDING, schema()), None)
+    land(account, 3)
+    now = datetime.now(UTC)
+    drift = {"topic_name": "events", "kind": "NEW_COLUMN", "records": 1}
+    lines = [
+        {**drift, "batch_id": batch, "column_name": batch, "json_pointer": f"/{batch}", "detected_at": now - ago}
+        for batch, ago in (("b1", timedelta(hours=2)), ("b2", timedelta(hours=1)))
+    ]
+    SharedTables(account.cloud.lake()).append_rows(account.cloud.names.ops("drift_log"), lines)
+    answer = health.handler({"books": False}, Call())
+    assert answer["alerts"] == {"waiting": {"opened": 0, "closed": 0}, "drift": {"opened": 1}}
+    assert answer["ok"]
+    assert "books" not in answer
+    monkeypatch.setattr(health._services(), "clock", lambda: now + timedelta(minutes=90))
+    again = {"waiting": {"opened": 1, "closed": 0}, "drift": {"opened": 0}}
+    assert health.handler({"books": False}, Call())["alerts"] == again
+    asked.state().update_item("events", lambda item: item.paused("a person", now.isoformat()))
+    over = {"waiting": {"opened": 0, "closed": 1}, "drift": {"opened": 0}}
+    assert health.handler({"books": False}, Call())["alerts"] == over
+    assert [(row["kind"], row["closed_at"] is None) for row in alerts_of(account)] == [
+        ("DRIFT", False),
+        ("DATA_WAITING", False),
+    ]
+    assert [told["severity"] for told in subscribed()] == ["info", "warning", "info"]
+    with pytest.raises(WrongUseError, match="books"):
+        health.handler({"books": "no"}, Call())
 
 
 def test_health_says_what_it_had_no_time_for(account: Account) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -224,6 +224,26 @@ def test_an_alert_is_published_once_per_repeated_work(tables: FakeTables) -> Non
     books.raise_alert(ALERT, NOW)
     books.raise_alert(ALERT, NOW, repeated=True)
     assert told == [ALERT]
+
+
+def test_news_is_over_as_soon_as_it_is_told() -> None:
+    assert (ALERT.row(NOW)["closed_at"], replace(ALERT, lasts=False).row(NOW)["closed_at"]) == (None, NOW)
+
+
+def test_several_alerts_are_told_one_by_one_and_written_together(tables: FakeTables) -> None:
+    told: list[Alert] = []
+    shared: Any = tables
+    alerts = [ALERT, replace(ALERT, key="other")]
+    Books(shared, Names(), told.append).raise_all(alerts, NOW)
+    assert told == alerts
+    assert [row for _, row in tables.rows] == [alert.row(NOW) for alert in alerts]
+
+
+def test_what_is_announced_leaves_no_row(tables: FakeTables) -> None:
+    told: list[Alert] = []
+    shared: Any = tables
+    Books(shared, Names(), told.append).announce(ALERT)
+    assert (told, tables.rows) == ([ALERT], [])
 
 
 def test_an_alert_that_can_not_be_published_is_written_all_the_same(tables: FakeTables) -> None:

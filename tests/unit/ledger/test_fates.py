@@ -48,6 +48,16 @@ def test_inside_a_batch_the_lowest_time_and_then_payload_wins_whatever_snapshot_
     ]
 
 
+def test_of_a_rebuilt_row_the_copy_that_an_earlier_batch_had_read_is_the_first() -> None:
+    rebuilt = Standing("because", STANDING.raw_order, {"rebuild": 103}, turns=(101, 103))
+    fates = fates_of([raw(1, 101, "b"), raw(1, 102, "a"), raw(1, 103, "0")], rebuilt, [row(batch="rebuild")], [])
+    assert [(found.copy.payload, found.fate) for found in fates] == [
+        ("b", Fate.STANDARDIZED),
+        ("a", Fate.DUPLICATE),
+        ("0", Fate.DUPLICATE),
+    ]
+
+
 def test_without_the_batch_in_the_history_the_oldest_copy_of_that_time_counts() -> None:
     fates = fates_of([raw(1, 102, "a"), raw(1, 101, "b")], STANDING, [row(batch="expired")], [])
     assert [(found.copy.payload, found.fate) for found in fates] == [("b", Fate.STANDARDIZED), ("a", Fate.DUPLICATE)]

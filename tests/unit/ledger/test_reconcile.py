@@ -221,6 +221,20 @@ def test_raw_has_no_zone_before() -> None:
     assert (found.balanced, found.rows, found.source, found.waiting) == (True, 15, None, None)
 
 
+def test_what_firehose_lands_in_raw_is_in_no_line_but_what_a_line_has_must_be_there() -> None:
+    found = zone_account(tables(), Zone.RAW, ZoneLines(Counts(3, inserted=3), read=3), delivered=True)
+    assert (found.balanced, found.difference, kinds(found)) == (True, 0, ["DELIVERED"])
+    assert found.findings[0].message.startswith("12 of 15 rows were delivered by Firehose")
+    assert kinds(zone_account(tables(), Zone.RAW, ZoneLines(Counts(3, inserted=3), read=3))) == ["ROWS"]
+    more = ZoneLines(Counts(16, inserted=16), read=16)
+    assert kinds(zone_account(tables(), Zone.RAW, more, delivered=True)) == ["ROWS"]
+
+
+def test_only_raw_is_delivered_by_others() -> None:
+    few = ZoneLines(Counts(10, inserted=6, duplicates=3, errors=1), read=10)
+    assert kinds(zone_account(tables(), Zone.STANDARDIZED, few, delivered=True)) == ["ROWS"]
+
+
 def test_rows_that_a_delete_file_took_out_are_not_counted() -> None:
     curated = history(published(9, "c1", 8, **{"total-records": 9, "total-position-deletes": 3}))
     assert curated.live_rows == 6

@@ -51,6 +51,16 @@ def test_messages_that_come_once_and_are_new_all_stay(tmp_path: Path) -> None:
     assert left_out([raw_file(tmp_path, "a", {"message_id": "1"}, {"message_id": "2"})]) == []
 
 
+def test_a_file_of_an_earlier_turn_has_the_first_copy_whatever_time_it_says(tmp_path: Path) -> None:
+    later = raw_file(tmp_path, "a", {"message_id": "1", "ingestion_ts": 8})
+    first = raw_file(tmp_path, "b", {"message_id": "1", "ingestion_ts": 9}, {"message_id": "1", "ingestion_ts": 10})
+    unknown = raw_file(tmp_path, "c", {"message_id": "2", "ingestion_ts": 9})
+    known = raw_file(tmp_path, "d", {"message_id": "2", "ingestion_ts": 8})
+
+    found = rows_to_leave_out(PyArrowFileIO(), [later, first, unknown, known], [], {later: 1, first: 0, known: 0})
+    assert sorted((Path(path).name, position) for path, position in found or ()) == [("a", 0), ("b", 1), ("d", 0)]
+
+
 def test_the_copy_that_arrived_first_stays(tmp_path: Path) -> None:
     later = raw_file(tmp_path, "a", {"message_id": "1", "ingestion_ts": 9}, {"message_id": "2"})
     first = raw_file(tmp_path, "b", {"message_id": "1", "ingestion_ts": 8})

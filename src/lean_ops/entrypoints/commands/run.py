@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from lean_ops.entrypoints.context import App, app_of
 from lean_ops.entrypoints.stopping import stoppable
-from lean_ops.model.errors import WrongUseError
+from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.topic import parse_topic
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def say_waiting(call: App, plan: RunPlan) -> None:
 def _execute(call: App, plan: RunPlan) -> None:
     call.console.say(f"{len(plan.work)} of {len(plan.topics)} topics have something to do{_until_spark(plan)}")
     run_id, outcomes = execute(call, plan)
+    _watch(call, plan, outcomes)
     say_waiting(call, plan)
     if call.console.as_json:
         topics = [asdict(outcome) for outcome in outcomes]
@@ -158,6 +159,15 @@ def _execute(call: App, plan: RunPlan) -> None:
     if failed:
         call.console.fault(f"{len(failed)} of {len(outcomes)} topics failed; `lean-ops history` has the attempts")
         raise typer.Exit(1)
+
+
+def _watch(call: App, plan: RunPlan, outcomes: Sequence[TopicOutcome]) -> None:
+    """Tell of what the run leaves waiting and of new drift; that it can't be told must not hide how the run went."""
+    left = {outcome.topic for outcome in outcomes if outcome.status != "SUCCEEDED"}
+    try:
+        call.services.watch().after_run([topic.topic for topic in plan.topics], left)
+    except LeanOpsError as error:
+        call.console.fault(f"what the run leaves could not be looked at: {error}")
 
 
 def _until_spark(plan: RunPlan) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Final, get_args
@@ -82,7 +82,12 @@ def run_job(services: Services, order: Order, zone: Zone) -> dict[str, Any]:
 
 
 def main(zone: Zone, arguments: Sequence[str] | None = None) -> None:
-    """Do the job and print its document; an end with words, and exit code 1, if any topic failed.
+    """The job that takes topics into a zone."""
+    carry_out(lambda services, order: run_job(services, order, zone), arguments)
+
+
+def carry_out(work: Callable[[Services, Order], dict[str, Any]], arguments: Sequence[str] | None = None) -> None:
+    """Do a job and print its document; an end with words, and exit code 1, if any topic failed.
 
     A good end is no `sys.exit`: Glue takes every one of those for a failure.
     """
@@ -90,7 +95,7 @@ def main(zone: Zone, arguments: Sequence[str] | None = None) -> None:
     try:
         order = ordered(sys.argv[1:] if arguments is None else arguments)
         with closing(Services(load_settings({"profile": order.profile}), notice=_notice)) as services, stoppable():
-            report = run_job(services, order, zone)
+            report = work(services, order)
     except LeanOpsError as error:
         sys.exit("; ".join(line.strip() for line in str(error).splitlines()))
     print(json.dumps(report, default=str), flush=True)

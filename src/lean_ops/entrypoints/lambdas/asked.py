@@ -100,5 +100,13 @@ def number_asked(event: Any, key: str, allowed: range) -> int | None:
     return value
 
 
+def flag_asked(event: Any, key: str, default: bool) -> bool:
+    """Whether an event wants something; WrongUseError if it says neither yes nor no."""
+    value = as_object(event).get(key, default)
+    if not isinstance(value, bool):
+        raise _wrong(f"event key {key!r}", "can't be", value, "true or false")
+    return value
+
+
 def _wrong(where: str, what: str, found: Any, expected: str) -> WrongUseError:
     return WrongUseError(what, where=where, found=repr(found)[:200], expected=expected)

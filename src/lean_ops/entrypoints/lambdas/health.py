@@ -1,7 +1,9 @@
 """How the environment is: its parts, schemas that were left half done, and whether the books balance.
 
 `{"topics": [...]}` limits the books to these topics; without it they are those of all topics, as far as the
-function's time allows. What an interrupted function left of a schema is finished first.
+function's time allows. What an interrupted function left of a schema is finished first. `{"books": false}` leaves the
+books alone and is quick. What a person should know is alerted once: data that wait behind an open gate, books that
+don't balance, new drift.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any, Final, Protocol
 
-from lean_ops.entrypoints.lambdas.asked import answered, topics_or_all
+from lean_ops.entrypoints.lambdas.asked import answered, flag_asked, topics_or_all
 from lean_ops.govern.uploads import judge
 from lean_ops.ledger.status import topics_of
 from lean_ops.model.errors import LeanOpsError
@@ -41,11 +43,19 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
 
     def work() -> tuple[dict[str, Any], dict[str, Any]]:
         topics, services = topics_or_all(event, _MOST_TOPICS), _services()
+        with_books = flag_asked(event, "books", default=True)
         repaired = _repaired(services, has_time)
         parts = services.cloud_parts().examine()
-        books = _books(services, topics, has_time)
-        ok = all(part.ok for part in parts) and books["balanced"] and not books["unchecked"]
-        answer = {"ok": ok, "parts": [asdict(part) for part in parts], "repaired": repaired, "books": books}
+        alerts = _watched(services, topics, has_time)
+        books, told = _books(services, topics, has_time) if with_books else (None, None)
+        alerts |= {"books": told} if told else {}
+        ok = (
+            all(part.ok for part in parts)
+            and _is_right(books)
+            and not any("problem" in told for told in alerts.values())
+        )
+        answer = {"ok": ok, "parts": [asdict(part) for part in parts], "repaired": repaired, "alerts": alerts}
+        answer |= {"books": books} if books else {}
         return answer, answer
 
     return answered(SERVICE, work)
@@ -73,13 +83,38 @@ def _finished(services: Services, topic: str) -> bool:
     return True
 
 
-def _books(services: Services, topics: Sequence[str], has_time: Callable[[], bool]) -> dict[str, Any]:
+def _is_right(books: dict[str, Any] | None) -> bool:
+    return books is None or (books["balanced"] and not books["unchecked"])
+
+
+def _watched(services: Services, topics: Sequence[str], has_time: Callable[[], bool]) -> dict[str, Any]:
+    """What waits and what drifts: alerts that were opened and closed, or why nobody could look."""
+    watch = services.watch()
+
+    def waiting() -> dict[str, Any]:
+        return asdict(watch.waiting(topics or sorted(services.state.items()), has_time))
+
+    return {"waiting": _looked(waiting), "drift": _looked(lambda: {"opened": watch.tell_drift()})}
+
+
+def _looked(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return look()
+    except LeanOpsError as error:
+        return {"problem": str(error)[:1000]}
+
+
+def _books(
+    services: Services, topics: Sequence[str], has_time: Callable[[], bool]
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The books, and what was alerted of them."""
     try:
         state, catalog = services.state, services.lake.file
         wanted = topics or topics_of(catalog, services.settings.names, state)
-        return _document(reconcile_in_time(services.reconciler(state), wanted, has_time))
+        done = reconcile_in_time(services.reconciler(state), wanted, has_time)
     except LeanOpsError as error:
-        return {"balanced": False, "unchecked": len(topics), "problem": str(error)[:1000]}
+        return {"balanced": False, "unchecked": len(topics), "problem": str(error)[:1000]}, None
+    return _document(done), _looked(lambda: asdict(services.watch().unbalanced(done)))
 
 
 def _document(done: Reconciled) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from lean_ops.entrypoints.jobs import job
 from lean_ops.entrypoints.jobs.job import Order, in_words, ordered
+from lean_ops.entrypoints.jobs.rebuild import rebuild_topics
 from lean_ops.model.batch import Zone
 from lean_ops.model.errors import WrongUseError
 
@@ -58,6 +59,13 @@ def test_wrong_use_ends_in_words_and_exit_code_1(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "argv", ["curated", "--topics", "events"])
     with pytest.raises(SystemExit, match="the aws profile needs this setting"):
         job.main(Zone.CURATED)
+
+
+def test_a_rebuild_of_no_topic_in_particular_is_wrong_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LEAN_OPS_HOME", str(tmp_path))
+    monkeypatch.setattr(job, "log_to_stderr", lambda: None)
+    with pytest.raises(SystemExit, match="names no topic"):
+        job.carry_out(rebuild_topics, ["--profile", "embedded"])
 
 
 def test_a_good_end_is_no_exit_and_prints_one_document(
