@@ -208,6 +208,7 @@ variable "schedules" {
     daily_maintenance  = optional(string)
     weekly_maintenance = optional(string)
     reconcile          = optional(string)
+    watch              = optional(string)
     discovery          = optional(string)
     circuit_breaker    = optional(string)
   })

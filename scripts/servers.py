@@ -10,14 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.servers import asl, dynamodb, elasticmq, pubsub  # noqa: E402  found by the line before
+from tests.servers import asl, checkov, dynamodb, elasticmq, pubsub  # noqa: E402  found by the line before
 from tests.servers.jars import LOCK, lock_lines  # noqa: E402
 from tests.servers.supply import WITHOUT_SERVERS, cache_dir, ensure  # noqa: E402
 
 from lean_ops.model.errors import LeanOpsError  # noqa: E402
 
 JARS = (elasticmq.SUPPLY, dynamodb.SUPPLY)
-SUPPLIES = (*JARS, pubsub.SUPPLY, asl.SUPPLY)
+SUPPLIES = (*JARS, pubsub.SUPPLY, asl.SUPPLY, checkov.SUPPLY)
 
 
 def main(arguments: list[str]) -> int:

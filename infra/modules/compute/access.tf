@@ -171,8 +171,8 @@ locals {
       { actions = ["dynamodb:GetItem", "dynamodb:Scan"], resources = [var.table_arns["checkpoints"]] },
     ]
 
-    # It finishes schemas that were left half done, and reads all books.
-    health = concat(local.judge_schemas, [
+    # It finishes schemas that were left half done, reads all books, and tells of what a person should know.
+    health = concat(local.judge_schemas, local.raise_alerts, [
       {
         actions   = ["dynamodb:Scan"]
         resources = [var.table_arns["schema_registry"], var.table_arns["checkpoints"]]

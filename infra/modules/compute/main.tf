@@ -94,14 +94,14 @@ locals {
       decrypts    = ["dynamodb"]
     }
     health = {
-      description = "The parts, half done schemas, and whether the books balance"
+      description = "The parts, half done schemas, what waits or drifts, and whether the books balance"
       image       = var.lake_image_uri
       timeout     = 900 # as long as a function may take: it goes through the books of all topics
       memory      = 2048
       storage     = 4096 # copies of the ledger's files
-      told        = merge(local.told_lake, local.told_schemas)
-      decrypts    = ["dynamodb", "s3"]
-      encrypts    = ["s3"]
+      told        = merge(local.told_lake, local.told_schemas, local.told_alerts)
+      decrypts    = ["dynamodb", "s3", "sns"]
+      encrypts    = ["s3", "sns"]
       retries     = 1
     }
   }

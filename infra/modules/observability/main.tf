@@ -6,13 +6,15 @@
 # |                                   | run that died (rules.tf), an execution that failed (alarm *-executions)       |
 # | errors above 5 % / 10 %           | the job: ERROR_RATE                                                           |
 # | unbalanced batch                  | the job: UNBALANCED                                                           |
-# | variance of a recount             | the recount: RECOUNT_VARIANCE                                                 |
+# | variance of a recount             | the recount: RECOUNT_VARIANCE; books that don't balance daily the function    |
+# |                                   | health: BOOKS_UNBALANCED                                                      |
 # | failed schema                     | here: failed/error.json was written (rules.tf)                                |
 # | oldest dead letter > 15 minutes   | here: alarm dlq-age; of letters that were taken late the function: DLQ_AGE    |
 # | circuit open                      | the circuit breaker: CIRCUIT_OPEN, CIRCUIT_CLOSED                             |
-# | data waits an hour at an open gate| here: alarm pipeline-stalled, if no topic is processed at all                 |
+# | data waits an hour at an open gate| the function health, by topic: DATA_WAITING; here: alarm pipeline-stalled, if |
+# |                                   | no topic is processed at all                                                  |
 # | topic paused by failures          | the job: TOPIC_PAUSED                                                         |
-# | drift (information)               | nobody; rows in ops_db.drift_log                                              |
+# | drift (information)               | the function health, once for what is new: DRIFT                              |
 #
 # Beside these: new topics (discovery: NEW_TOPICS), and alarms on the parts themselves (alarms.tf).
 data "aws_caller_identity" "this" {}

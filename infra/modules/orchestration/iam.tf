@@ -36,7 +36,7 @@ resource "aws_iam_role" "machine" {
 
 data "aws_iam_policy_document" "machine" {
   #checkov:skip=CKV_AWS_356:The delivery of logs and X-Ray's actions have no resource; tests/integration/infra/test_iam.py holds the list.
-  #checkov:skip=CKV_AWS_111:The same.
+  #checkov:skip=CKV_AWS_111:The delivery of logs and X-Ray's actions write, and know no resource; see the line above.
   #checkov:skip=CKV_AWS_109:The same: logs:PutResourcePolicy is what the delivery of logs needs, and knows no resource.
   for_each = local.machines
 

@@ -4,7 +4,7 @@ output "state_machine_arns" {
 }
 
 output "schedule_names" {
-  description = "The schedules' names by what they start: run, daily-maintenance, weekly-maintenance, reconcile, circuit-breaker, discovery."
+  description = "The schedules' names by what they start: run, daily-maintenance, weekly-maintenance, reconcile, watch, circuit-breaker, discovery."
   value       = { for schedule, made in aws_scheduler_schedule.this : schedule => made.name }
 }
 

@@ -6,6 +6,7 @@ locals {
     daily-maintenance  = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "daily" }, on = var.maintenance_enabled }
     weekly-maintenance = { kind = "machine", arn = local.machine_arns["maintenance"], input = { cadence = "weekly" }, on = var.maintenance_enabled }
     reconcile          = { kind = "function", arn = var.function_arns["health"], input = {}, on = true }
+    watch              = { kind = "function", arn = var.function_arns["health"], input = { books = false }, on = true }
     circuit-breaker    = { kind = "function", arn = var.function_arns["circuit_breaker"], input = {}, on = true }
   }
   schedules = merge(
@@ -20,7 +21,7 @@ resource "aws_scheduler_schedule_group" "this" {
 }
 
 resource "aws_scheduler_schedule" "this" {
-  #checkov:skip=CKV_AWS_297:A schedule's input says daily or weekly, or nothing: there is nothing to be kept secret with a key of ours.
+  #checkov:skip=CKV_AWS_297:A schedule's input says daily or weekly, with or without books, or nothing: there is nothing to be kept secret with a key of ours.
   for_each = local.schedules
 
   name                = "${var.name}-${each.key}"

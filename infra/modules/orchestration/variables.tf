@@ -65,6 +65,7 @@ variable "schedules" {
     daily_maintenance  = optional(string, "cron(0 2 * * ? *)")
     weekly_maintenance = optional(string, "cron(0 4 ? * SUN *)")
     reconcile          = optional(string, "cron(0 6 * * ? *)")
+    watch              = optional(string, "rate(15 minutes)")
     discovery          = optional(string, "cron(30 5 * * ? *)")
     circuit_breaker    = optional(string, "rate(1 minute)")
   })

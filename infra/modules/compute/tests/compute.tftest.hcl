@@ -115,7 +115,7 @@ run "settings" {
   }
 
   assert {
-    condition     = aws_lambda_function.this["health"].environment[0].variables == tomap({ LEAN_OPS_PROJECT = "lean-ops", LEAN_OPS_ENVIRONMENT = "test", LEAN_OPS_WAREHOUSE = "s3://lake-bucket/warehouse", LEAN_OPS_SCHEMA_BUCKET = "schema-bucket" })
+    condition     = aws_lambda_function.this["health"].environment[0].variables == tomap({ LEAN_OPS_PROJECT = "lean-ops", LEAN_OPS_ENVIRONMENT = "test", LEAN_OPS_WAREHOUSE = "s3://lake-bucket/warehouse", LEAN_OPS_SCHEMA_BUCKET = "schema-bucket", LEAN_OPS_ALERT_TOPIC_ARN = "arn:aws:sns:eu-central-1:000000000000:lean-ops-test-alerts" })
     error_message = "Without a secret nobody is told of a key."
   }
 

@@ -91,10 +91,16 @@ run "schedules" {
       daily-maintenance  = "cron(0 2 * * ? *)"
       weekly-maintenance = "cron(0 4 ? * SUN *)"
       reconcile          = "cron(0 6 * * ? *)"
+      watch              = "rate(15 minutes)"
       circuit-breaker    = "rate(1 minute)"
       discovery          = "cron(30 5 * * ? *)"
     }
-    error_message = "A run every 15 minutes, the breaker each minute, the rest daily or weekly."
+    error_message = "A run and a look every 15 minutes, the breaker each minute, the rest daily or weekly."
+  }
+
+  assert {
+    condition     = aws_scheduler_schedule.this["watch"].target[0].input == "{\"books\":false}" && aws_scheduler_schedule.this["reconcile"].target[0].input == "{}" && aws_scheduler_schedule.this["watch"].target[0].arn == aws_scheduler_schedule.this["reconcile"].target[0].arn
+    error_message = "The books are looked at once a day, what waits or drifts each time."
   }
 
   assert {
@@ -108,7 +114,7 @@ run "schedules" {
   }
 
   assert {
-    condition     = [for schedule, made in aws_scheduler_schedule.this : schedule if made.state == "ENABLED"] == ["circuit-breaker", "discovery", "reconcile", "run"]
+    condition     = [for schedule, made in aws_scheduler_schedule.this : schedule if made.state == "ENABLED"] == ["circuit-breaker", "discovery", "reconcile", "run", "watch"]
     error_message = "Schedules are on unless they are turned off, but for maintenance, whose job is yet to come."
   }
 
