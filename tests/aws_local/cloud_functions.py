@@ -1,7 +1,7 @@
 """Lambda that runs code: a function's handler in processes of its own, answered and failed as AWS does it.
 
-What differs: an event source mapping of moto delivers nothing, because it knows no partial failures (a poller of
-tests/aws_local/poller.py does it), and a function that has failed an asynchronous call is tried again after a second.
+What differs: an event source mapping of moto delivers nothing, because it knows no partial failures (cloud_mappings
+does it, if the cloud is to deliver), and a function that has failed an asynchronous call is tried again after a second.
 """
 
 from __future__ import annotations

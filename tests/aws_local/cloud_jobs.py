@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -67,11 +68,15 @@ class JobRun(_MOTO_RUN):  # type: ignore[misc, valid-type]
 
 @dataclass
 class Jobs:
-    """Runs of Glue jobs, `at_a_time` of them at work; `minute_seconds` makes a job's timeout short for tests."""
+    """Runs of Glue jobs, `at_a_time` of them at work; `minute_seconds` makes a job's timeout short for tests.
+
+    `on_end` is told of each run that is over: what EventBridge is told of it.
+    """
 
     place: Place
     at_a_time: int
     minute_seconds: float = 60.0
+    on_end: Callable[[dict[str, Any]], None] = lambda _: None
     _slots: threading.Semaphore = field(init=False)
     _one_start: threading.Lock = field(default_factory=threading.Lock)
     _runs: list[JobRun] = field(default_factory=list)
@@ -124,6 +129,9 @@ class Jobs:
             if run.guard is not None and run.guard.stdin is not None:
                 run.guard.stdin.close()
         self.place.say(f"{job.name} {run.job_run_id[:10]}: {run.state} {run.error or ''}")
+        severity = "INFO" if run.state == "SUCCEEDED" else "ERROR"
+        detail = {"jobName": job.name, "severity": severity, "state": run.state, "jobRunId": run.job_run_id}
+        self.on_end({**detail, "message": run.error or "Job run succeeded"})
 
     def _work(self, job: glue.FakeJob, run: JobRun) -> None:
         folder = self.place.subfolder("jobs", job.name, run.job_run_id)

@@ -47,7 +47,9 @@ class Place:
 
         url = self.endpoints.get(f"AWS_ENDPOINT_URL_{service.upper()}", self.url)
         session: Any = boto3.Session(ACCESS_KEY, SECRET_KEY, region_name=REGION)
-        return session.client(service, endpoint_url=url, config=Config(s3={"addressing_style": "path"}))
+        # A call of a function takes as long as the function does.
+        limits = Config(read_timeout=930, max_pool_connections=32, s3={"addressing_style": "path"})
+        return session.client(service, endpoint_url=url, config=limits)
 
     def subfolder(self, *names: str) -> Path:
         """A folder in the folder, made if it is not there."""

@@ -34,6 +34,8 @@ class Faults:
 
         No luck lasts longer than twice as many cases as it takes on average, so that few cases have their faults too.
         """
+        if not share:
+            return None
         with self._lock:
             self._since_fault[kinds[0]] += 1
             if self._random.random() >= share and self._since_fault[kinds[0]] < 2 / share:

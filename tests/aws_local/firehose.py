@@ -9,20 +9,18 @@ import base64
 import json
 import socket
 import threading
-import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
-from tests.aws_local.faults import Faults
+from tests.aws_local.delivery import Delivery
 from tests.aws_local.function import DIES_AFTER, DIES_BEFORE, KILLED, RAISES, Function, FunctionError
 from tests.servers.process import HOST
 
 MOST_RECORDS: Final = 500
 MOST_BYTES: Final = 4_000_000
 MOST_RECORD_BYTES: Final = 1_024_000
-_TRANSFORM_BYTES: Final = 1024 * 1024
 # Firehose tries a transform three times more before it gives up on the records; faults leave the last ones alone.
 _TRANSFORM_TRIES: Final = 6
 _FAULTY_TRIES: Final = 2
@@ -37,62 +35,29 @@ _CALL_SHARE: Final = 0.1
 _TRANSFORM_SHARE: Final = 0.25
 
 
-class Sink(Protocol):
-    """Where a stream delivers."""
-
-    def append(self, database: str, table: str, records: list[bytes]) -> None:
-        """Bring records into a table; what is not as the table is goes to the error output."""
-
-    def write_errors(self, code: str, message: str, records: list[bytes]) -> None:
-        """Keep records that can't be delivered."""
-
-
-@dataclass
-class DeliveryStream:
+@dataclass(kw_only=True)
+class DeliveryStream(Delivery):
     """The stream; `refused_share` of all records are refused."""
 
     transform: Function
-    sink: Sink
-    faults: Faults
     refused_share: float = 0.2
-    buffer_seconds: float = 8.0
-    buffer_bytes: int = 4 * 1024 * 1024
-    broken: list[BaseException] = field(default_factory=list, init=False)
-    _buffer: list[bytes] = field(default_factory=list, init=False)
-    _undelivered: int = field(default=0, init=False)
-    _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
-    _is_closed: bool = field(default=False, init=False)
 
     def __enter__(self) -> Self:
         self._server = _Server((HOST, 0), _handler(self))
-        self._threads = [
-            threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True),
-            threading.Thread(target=self._deliver_all, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._serving = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._serving.start()
+        self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        self.end()
         self._server.shutdown()
         self._server.server_close()
-        for thread in self._threads:
-            thread.join(60)
+        self._serving.join(60)
 
     def environ(self) -> dict[str, str]:
         """What leads boto3 to it."""
         return {"AWS_ENDPOINT_URL_FIREHOSE": f"http://{HOST}:{self._server.server_address[1]}"}
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether everything that was taken is delivered."""
-        with self._changed:
-            return not self._undelivered
-
-    # taking
 
     def answer(self, records: list[bytes]) -> tuple[int, dict[str, Any]] | None:
         """Status and body of the answer to a call; None to break off."""
@@ -104,78 +69,12 @@ class DeliveryStream:
         if fault == THROTTLES:
             return _fault(503, "ServiceUnavailableException", "Slow down.")
         refused = [self.faults.happens(REFUSES, self.refused_share) for _ in records]
-        self._take([record for record, no in zip(records, refused, strict=True) if not no])
+        self.take([record for record, no in zip(records, refused, strict=True) if not no])
         if fault == FAILS:
             return _fault(500, "InternalFailure", "nobody knows")
         return None if fault == BREAKS_OFF else (200, _answer(refused))
 
-    def _take(self, records: list[bytes]) -> None:
-        with self._changed:
-            self._buffer += records
-            self._undelivered += len(records)
-            self.faults.count("firehose: records taken", len(records))
-            self._changed.notify_all()
-
-    # delivering
-
-    def _deliver_all(self) -> None:
-        try:
-            while not self._is_closed:
-                records = self._next_buffer()
-                self._deliver(records)
-                with self._changed:
-                    self._undelivered -= len(records)
-        except BaseException as error:  # the test looks at it
-            if not self._is_closed:
-                self.broken.append(error)
-
-    def _next_buffer(self) -> list[bytes]:
-        """What gathered until the buffer was full or its time over."""
-        deadline = time.monotonic() + self.buffer_seconds
-        with self._changed:
-            while not self._is_closed and sum(map(len, self._buffer)) < self.buffer_bytes:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    break
-                self._changed.wait(left)
-            records, self._buffer = self._buffer, []
-            return records
-
-    def _deliver(self, records: list[bytes]) -> None:
-        by_table: dict[tuple[str, str], list[bytes]] = {}
-        for chunk in _cut(records, _TRANSFORM_BYTES):
-            for data, answer in zip(chunk, self._transformed(chunk), strict=True):
-                if answer["result"] == "Ok":
-                    to = answer["metadata"]["otfMetadata"]
-                    assert to["operation"] == "insert"
-                    place = (to["destinationDatabaseName"], to["destinationTableName"])
-                    by_table.setdefault(place, []).append(base64.b64decode(answer["data"], validate=True))
-                else:
-                    assert answer["result"] == "ProcessingFailed", answer["result"]
-                    self.faults.count("firehose: processing failed")
-                    self.sink.write_errors("Lambda.ProcessingFailedStatus", "the transform refused it", [data])
-        for (database, table), rows in by_table.items():
-            self.sink.append(database, table, rows)
-
-    def _transformed(self, records: list[bytes]) -> list[dict[str, Any]]:
-        """The transform's answers, in the records' order; nobody may be missing."""
-        event = {
-            "invocationId": str(uuid.uuid4()),
-            "deliveryStreamArn": "arn:aws:firehose:eu-central-1:000000000000:deliverystream/raw",
-            "region": "eu-central-1",
-            "records": [
-                {
-                    "recordId": str(number),
-                    "approximateArrivalTimestamp": int(time.time() * 1000),
-                    "data": base64.b64encode(record).decode(),
-                }
-                for number, record in enumerate(records)
-            ],
-        }
-        answers = {answer["recordId"]: answer for answer in self._call_transform(event)["records"]}
-        return [answers[str(number)] for number in range(len(records))]
-
-    def _call_transform(self, event: dict[str, Any]) -> Any:
+    def call_transform(self, event: dict[str, Any]) -> Any:
         for tries in range(_TRANSFORM_TRIES):
             name = self.transform.name
             kinds = [f"{name} {kind}" for kind in TRANSFORM_FAULTS]
@@ -239,16 +138,3 @@ def _answer(refused: list[bool]) -> dict[str, Any]:
     fault = {"ErrorCode": "ServiceUnavailableException", "ErrorMessage": "Slow down."}
     answers = [fault if no else {"RecordId": uuid.uuid4().hex} for no in refused]
     return {"FailedPutCount": sum(refused), "Encrypted": False, "RequestResponses": answers}
-
-
-def _cut(records: list[bytes], most_bytes: int) -> list[list[bytes]]:
-    """Records in their order, in chunks of so many bytes; one alone may be larger."""
-    chunks: list[list[bytes]] = []
-    size = 0
-    for record in records:
-        if not chunks or size + len(record) > most_bytes:
-            chunks.append([])
-            size = 0
-        chunks[-1].append(record)
-        size += len(record)
-    return chunks

@@ -22,7 +22,6 @@ Message = dict[str, Any]
 MOST_BYTES: Final = 4 * 1024 * 1024  # of an event; Lambda takes 6 MB, escaping included
 # A message that failed so often is left alone: its queue gives up on it after five times, whoever is to blame.
 _SPARED_AFTER: Final = 1
-_PAUSE_SECONDS: Final = 0.2
 LATE: Final = "deletes too late"
 POISONED: Final = "is poisoned"
 KINDS: Final = (KILLED, DIES_AFTER, RAISES, LATE, DIES_BEFORE)
@@ -64,6 +63,7 @@ class Poller:
     window_seconds: float = 0.5
     fault_share: float = 0.2
     is_poison: Callable[[str], bool] = lambda _: False
+    pause_seconds: float = 0.2
     broken: list[BaseException] = field(default_factory=list, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -82,7 +82,7 @@ class Poller:
         try:
             while not self._stop.is_set():
                 if not self._poll():
-                    self._stop.wait(_PAUSE_SECONDS)
+                    self._stop.wait(self.pause_seconds)
         except BaseException as error:  # the test looks at it
             if not self._stop.is_set():
                 self.broken.append(error)
@@ -119,7 +119,7 @@ class Poller:
             if not gathered or time.monotonic() > deadline:
                 break
             if not more:
-                self._stop.wait(_PAUSE_SECONDS)
+                self._stop.wait(self.pause_seconds)
         return list(gathered.values())
 
     def _receive(self, most: int) -> list[Message]:

@@ -54,7 +54,7 @@ class Stage:
         self.sink = IcebergSink(lambda: aws.lake.catalog, aws.s3, aws.bucket, self.faults)
         transform = aws.function("firehose_transform", 1, _FUNCTION_SECONDS)
         try:
-            with DeliveryStream(transform, self.sink, self.faults) as self.stream:
+            with DeliveryStream(sink=self.sink, faults=self.faults, transform=transform) as self.stream:
                 self._open_queues()
                 try:
                     yield

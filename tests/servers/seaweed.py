@@ -9,10 +9,10 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.servers.process import HOST, start
-from tests.servers.server import ACCESS_KEY, SECRET_KEY, Server, on_aws_endpoint
+from tests.servers.server import ACCESS_KEY, REGION, SECRET_KEY, Server, on_aws_endpoint
 
 from lean_ops.model.errors import TerminalError, TransientError
 
@@ -25,22 +25,26 @@ _PROBE: Final = "readiness-probe"
 _ENVIRON: Final = {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}
 
 
-def start_seaweed(folder: Path, _cache: Path) -> Server:
-    """Buckets in a folder of its own. Its ports are chosen here, so another process may be quicker to take one."""
+def start_seaweed(folder: Path, _cache: Path, kms_url: str | None = None) -> Server:
+    """Buckets in a folder of its own. Its ports are chosen here, so another process may be quicker to take one.
+
+    Without the address of a KMS it refuses objects that are to be encrypted by a key; it is asked with the first one.
+    """
     program = _program()
     for attempt in range(1, _ATTEMPTS + 1):
         place = folder / f"attempt-{attempt}"
         place.mkdir()
         try:
-            return _start(program, place)
+            return _start(program, place, kms_url)
         except TransientError as error:
             if attempt == _ATTEMPTS or "address already in use" not in str(error):
                 raise
     raise AssertionError  # the last attempt returned or raised
 
 
-def _start(program: str, place: Path) -> Server:
-    *ports, catalog = _free_ports(2 * len(_PARTS) + 1)
+def _start(program: str, place: Path, kms_url: str | None) -> Server:
+    *ports, catalog = free_ports(2 * len(_PARTS) + 1)
+    _write_config(place / "s3.json", kms_url)
     command = [program, "-logtostderr", "server", *_options(place, ports), f"-s3.port.iceberg={catalog}"]
     process = start("seaweed", command, place, _ENVIRON, _sockets(ports))
     s3 = ports[2 * _PARTS.index("s3")]
@@ -52,10 +56,18 @@ def _start(program: str, place: Path) -> Server:
     return replace(server, endpoints={**server.endpoints, CATALOG_URL: f"http://{HOST}:{catalog}"})
 
 
-def _options(place: Path, ports: list[int]) -> list[str]:
+def _write_config(file: Path, kms_url: str | None) -> None:
     identity = {"name": "tests", "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]}
     allowed = {**identity, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
-    (place / "s3.json").write_text(json.dumps({"identities": [allowed]}), encoding="utf-8")
+    config: dict[str, Any] = {"identities": [allowed]}
+    if kms_url is not None:
+        access = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
+        provider = {"type": "aws", "region": REGION, "endpoint": kms_url, **access}
+        config["kms"] = {"default_provider": "kms", "providers": {"kms": provider}}
+    file.write_text(json.dumps(config), encoding="utf-8")
+
+
+def _options(place: Path, ports: list[int]) -> list[str]:
     (place / "data").mkdir()
     options = [f"-ip={HOST}", f"-ip.bind={HOST}", "-dir=data", "-filer", "-s3", "-s3.config=s3.json"]
     for position, part in enumerate(_PARTS):
@@ -83,7 +95,8 @@ def _takes_an_object(server: Server) -> bool:
     return True
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody had a moment ago."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -146,7 +146,7 @@ def test_a_bucket_that_nobody_made_is_missing(bucket: str) -> None:
 def test_a_port_that_another_process_took_meanwhile_is_given_up_for_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free_ports, asked = seaweed_module._free_ports, list[list[int]]()
+    free_ports, asked = seaweed_module.free_ports, list[list[int]]()
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def ports(count: int) -> list[int]:
@@ -155,7 +155,7 @@ def test_a_port_that_another_process_took_meanwhile_is_given_up_for_another_one(
                 asked[0][S3_PORT] = other.getsockname()[1]
             return asked[-1]
 
-        monkeypatch.setattr(seaweed_module, "_free_ports", ports)
+        monkeypatch.setattr(seaweed_module, "free_ports", ports)
         server = seaweed_module.start_seaweed(tmp_path, tmp_path)
         server.stop()
     assert len(asked) == 2

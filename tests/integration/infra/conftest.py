@@ -1,6 +1,6 @@
-"""Terraform is tried against moto; once for all tests of a worker."""
+"""Terraform is tried against moto; once for all tests, whichever worker they are in."""
 
-from tests.integration.infra.applied import applied, storage
+from tests.integration.infra.applied import applied, roots, storage
 from tests.servers.fixtures import moto
 
-__all__ = ["applied", "moto", "storage"]
+__all__ = ["applied", "moto", "roots", "storage"]

@@ -58,7 +58,7 @@ class Policy:
     @property
     def statements(self) -> list[Mapping[str, Any]]:
         """Its statements."""
-        return _listed(self.document["Statement"])
+        return listed(self.document["Statement"])
 
     @property
     def allowed(self) -> list[Mapping[str, Any]]:
@@ -68,7 +68,7 @@ class Policy:
     @property
     def actions(self) -> set[str]:
         """All that is allowed."""
-        return {action for statement in self.allowed for action in _listed(statement.get("Action", []))}
+        return {action for statement in self.allowed for action in listed(statement.get("Action", []))}
 
 
 def policies_of(resources: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
@@ -116,11 +116,11 @@ def faults(policy: Policy) -> list[str]:
 def _faults_of(kind: Kind, statement: Mapping[str, Any]) -> Iterator[str]:
     if "NotAction" in statement or "NotResource" in statement or "NotPrincipal" in statement:
         yield f"allows all but something: {json.dumps(statement)}"
-    actions = _listed(statement.get("Action", []))
+    actions = listed(statement.get("Action", []))
     yield from (f"action {action!r} is a pattern" for action in actions if "*" in action or "?" in action)
     yield from _missing_conditions(kind, actions, statement)
     if kind in {"identity", "resource"}:
-        for resource in _listed(statement.get("Resource", [])):
+        for resource in listed(statement.get("Resource", [])):
             yield from (f"{action} on {resource!r}" for action in actions if not _is_scoped(action, resource))
     if (
         kind in {"resource", "own"}
@@ -156,9 +156,9 @@ def _faults_of_trust(policy: Policy) -> Iterator[str]:
     if len(policy.statements) != 1:
         yield f"{len(policy.statements)} statements, but one service takes a role"
     for statement in policy.allowed:
-        if _listed(statement.get("Action", [])) != ["sts:AssumeRole"]:
+        if listed(statement.get("Action", [])) != ["sts:AssumeRole"]:
             yield f"allows {statement.get('Action')!r}"
-        services = _listed(statement["Principal"].get("Service", []))
+        services = listed(statement["Principal"].get("Service", []))
         if set(statement["Principal"]) != {"Service"} or len(services) != 1:
             yield f"is taken by {statement['Principal']!r}, but one service takes a role"
         if not _SOURCE & _condition_keys(statement) and not set(services) <= SILENT_SERVICES.keys():
@@ -167,12 +167,13 @@ def _faults_of_trust(policy: Policy) -> Iterator[str]:
 
 def _is_anybody(principal: Any) -> bool:
     values = principal.values() if isinstance(principal, Mapping) else [principal]
-    return any("*" in _listed(value) for value in values)
+    return any("*" in listed(value) for value in values)
 
 
 def _condition_keys(statement: Mapping[str, Any]) -> set[str]:
     return {key.lower() for test in statement.get("Condition", {}).values() for key in test}
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """What policies say of one or of many, always as many."""
     return value if isinstance(value, list) else [value]

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.servers.supply import cache_dir
+
+from lean_ops.lake.jars import alone
 from lean_ops.model.errors import TerminalError
 
 INFRA: Final = Path(__file__).resolve().parents[3] / "infra"
@@ -55,23 +58,18 @@ class Terraform:
         (folder / "local_override.tf").write_text(_OVERRIDE, encoding="utf-8")
         (folder / "modules/messaging/local_override.tf").write_text(_MESSAGING_OVERRIDE, encoding="utf-8")
         (folder / "test.auto.tfvars.json").write_text(json.dumps(variables), encoding="utf-8")
-        copied = cls(folder, {**clean_environ(), **endpoint})
-        copied.run("init", "-backend=false", *plugin_options())
-        return copied
+        environ = {**clean_environ(), **endpoint}
+        init(folder, environ)
+        return cls(folder, environ)
+
+    def override(self, text: str, module: str) -> None:
+        """Have a module do something otherwise, by Terraform's own rules of override files."""
+        with (self.folder / "modules" / module / "local_override.tf").open("a", encoding="utf-8") as file:
+            file.write(text)
 
     def run(self, command: str, *arguments: str) -> str:
         """What a command prints; AssertionError with its words if it fails."""
-        done = subprocess.run(
-            [terraform_binary(), command, *arguments],
-            cwd=self.folder,
-            env=dict(self.environ),
-            text=True,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, f"terraform {command} failed:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
-        return done.stdout
+        return run(self.folder, self.environ, command, *arguments)
 
     def planned(self, *parts: str) -> dict[str, dict[str, Any]]:
         """The resources of all or some parts that would be made, by address: all attributes, known already or not."""
@@ -83,7 +81,7 @@ class Terraform:
     def apply(self, addresses: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Make these resources and what they need; all that is there then, by address."""
         targets = [f"-target={address}" for address in addresses]
-        self.run("apply", "-auto-approve", "-no-color", *targets)
+        self.run("apply", "-auto-approve", "-no-color", "-parallelism=30", *targets)  # most of it is waiting
         return dict(_resources(json.loads(self.run("show", "-json"))["values"]["root_module"]))
 
 
@@ -93,6 +91,34 @@ def _resources(module: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
             yield resource["address"], resource["values"]
     for child in module.get("child_modules", ()):
         yield from _resources(child)
+
+
+def init(folder: Path, environ: Mapping[str, str]) -> None:
+    """Make a folder ready for everything else; what comes from the registry is fetched once for all folders."""
+    known = plugin_options()
+    if known:
+        run(folder, environ, "init", "-backend=false", "-no-color", *known)
+        return
+    cache = cache_dir() / "terraform"
+    with alone(cache):  # Terraform's cache is not made for two at a time
+        # Without the second variable Terraform trusts its cache only for what a lock file names, and there is none.
+        told = {"TF_PLUGIN_CACHE_DIR": str(cache), "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE": "1"}
+        run(folder, {**environ, **told}, "init", "-backend=false", "-no-color")
+
+
+def run(folder: Path, environ: Mapping[str, str], command: str, *arguments: str) -> str:
+    """What a command prints; AssertionError with its words if it fails."""
+    done = subprocess.run(
+        [terraform_binary(), command, *arguments],
+        cwd=folder,
+        env=dict(environ),
+        text=True,
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"terraform {command} failed:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    return done.stdout
 
 
 def terraform_binary() -> str:

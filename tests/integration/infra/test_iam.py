@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.integration.infra.applied import PATIENCE_SECONDS, Applied
-from tests.integration.infra.policies import WITHOUT_RESOURCE, Policy, faults, policies_of, type_of
+from tests.integration.infra.policies import WITHOUT_RESOURCE, Policy, faults, listed, policies_of, type_of
 
 pytestmark = pytest.mark.timeout(PATIENCE_SECONDS)
 
@@ -61,6 +61,19 @@ def test_what_a_role_may_do_fits_into_its_policy(applied: Applied) -> None:
 def _of_function(policies: list[Policy], function: str) -> Policy:
     address = f'module.compute.aws_iam_role_policy.function["{function}"]'
     return next(policy for policy in policies if policy.address == address)
+
+
+def test_every_queue_that_a_policy_names_is_made(applied: Applied, policies: list[Policy]) -> None:
+    made = {values["arn"] for address, values in applied.made.items() if type_of(address) == "aws_sqs_queue"}
+    named = {
+        resource
+        for policy in policies
+        for statement in policy.statements
+        for resource in listed(statement.get("Resource", []))
+        if resource.startswith("arn:aws:sqs:") and not resource.endswith("-*")  # any queue of the environment
+    }
+    assert len(made) == 3
+    assert named == made
 
 
 def test_only_the_circuit_breaker_turns_queues_off(policies: list[Policy]) -> None:

@@ -45,7 +45,7 @@ def test_a_function_of_the_lake_is_told_what_it_needs_and_nothing_unknown(
     assert settings.environment == applied.variables["environment"]
 
 
-@pytest.mark.parametrize("function", ["circuit_breaker", "discovery", "dlq_processor"])
+@pytest.mark.parametrize("function", ["circuit_breaker", "discovery", "dlq_processor", "health"])
 def test_who_raises_alerts_knows_the_topic(applied: Applied, function: str) -> None:
     topic = f"lean-ops-{applied.variables['environment']}-alerts"
     assert _told(applied, function)["LEAN_OPS_ALERT_TOPIC_ARN"].endswith(f":{topic}")

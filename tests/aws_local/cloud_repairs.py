@@ -1,0 +1,60 @@
+"""What moto lacks for Terraform and for many callers at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any, Final
+
+import moto.sqs.models as sqs
+from moto.core.responses import BaseResponse
+from moto.core.utils import unix_time
+from moto.sqs.models import Message, Queue, SQSBackend
+
+# Of these services two requests at once would find what neither has left: conditions, receives, counted attempts.
+_ONE_AT_A_TIME: Final = {name: threading.RLock() for name in ("dynamodb", "events", "firehose", "sns", "sqs")}
+_call_action: Final = BaseResponse.call_action
+_set_attributes: Final = Queue._set_attributes
+_attributes: Final = Queue.attributes.fget
+_ALLOWED_SOURCES: Final = "RedriveAllowPolicy"
+
+
+def install() -> None:
+    """From now on, in this process."""
+    BaseResponse.call_action = _call_action_alone
+    Queue._set_attributes = _set_attributes_and_keep
+    Queue.BASE_ATTRIBUTES = [*Queue.BASE_ATTRIBUTES, _ALLOWED_SOURCES]
+    Queue.redrive_allow_policy = None
+    Queue.attributes = property(_attributes_as_sqs_spells)
+    SQSBackend.is_message_valid_based_on_retention_period = _is_kept
+    # It is asked for each message of a queue, whatever the queue is asked; moto makes two dates of each answer.
+    sqs.unix_time_millis = lambda: time.time() * 1000
+
+
+def _call_action_alone(self: BaseResponse) -> Any:
+    lock = _ONE_AT_A_TIME.get(self.service_name)
+    if lock is None:
+        return _call_action(self)
+    with lock:
+        return _call_action(self)
+
+
+def _set_attributes_and_keep(self: Queue, attributes: dict[str, Any], now: float | None = None) -> None:
+    """Set what is told and leave the rest; moto forgets a policy that is not told again."""
+    kept = {"Policy": getattr(self, "policy", None)} if "Policy" not in attributes else {}
+    _set_attributes(self, {**kept, **attributes}, now)
+
+
+def _attributes_as_sqs_spells(self: Queue) -> dict[str, Any]:
+    """The attributes; a redrive policy without blanks, which Terraform would take for a change."""
+    found: dict[str, Any] = _attributes(self)
+    if self.redrive_policy:
+        found["RedrivePolicy"] = json.dumps(self.redrive_policy, separators=(",", ":"))
+    return found
+
+
+def _is_kept(self: SQSBackend, queue_name: str, message: Message) -> bool:
+    """Whether a message is not too old; moto counts the whole queue nine times to find out, for each message."""
+    kept_seconds = float(self.get_queue(queue_name).message_retention_period)
+    return bool(unix_time() < message.sent_timestamp / 1000 + kept_seconds)
