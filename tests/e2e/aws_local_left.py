@@ -30,8 +30,9 @@ _ASKED = (
     ("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
 )
 
-# AWS has a key of its own for tables that name none; moto makes one for every table, before it hears of ours.
-_MADE_BY_MOTO = "Default master key that protects my DynamoDB table storage"
+# AWS has keys of its own for whoever names none; moto makes one for every table, before it hears of ours, and one for
+# each of AWS' own aliases that somebody asks for.
+_MADE_BY_MOTO = ("Default master key that protects my DynamoDB table storage", "Default key")
 
 
 def everything(stage: Stage) -> dict[str, list[str]]:
@@ -54,5 +55,5 @@ def everything(stage: Stage) -> dict[str, list[str]]:
 def _keys(kms: Any) -> list[str]:
     """Our keys that nobody has asked to delete: AWS keeps the others for 30 days."""
     found = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in kms.list_keys()["Keys"]]
-    own = [key for key in found if not key["Description"].startswith(_MADE_BY_MOTO)]
+    own = [key for key in found if key["Description"] not in _MADE_BY_MOTO]
     return [key["KeyId"] for key in own if key["KeyState"] != "PendingDeletion"]

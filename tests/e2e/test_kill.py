@@ -100,7 +100,7 @@ class Reader:
             for key in ("from_snapshot", "to_snapshot"):
                 if known.get(key):
                     known[key] = self.snapshots[Zone(row["zone"]).source].index(known[key])
-            kept.append(repr(sorted(known.items())))
+            kept.append(repr(sorted(known.items())).replace(self.topic.name, "its topic"))
         return sorted(kept)
 
     def curated_rows(self) -> list[dict[str, Any]]:
