@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.servers.jars import ROOT
-from tests.servers.supply import contents, find
+from tests.servers.supply import carried_out, contents, find
 
-from lean_ops.model.errors import TerminalError, TransientError
+from lean_ops.model.errors import TerminalError
 
 _SOURCES: Final = ROOT / "lock" / "asl"
 _FILES: Final = ("package.json", "package-lock.json")
@@ -40,27 +40,8 @@ class AslSupply:
         for file in _FILES:
             shutil.copy(_SOURCES / file, folder / file)
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", str(place / "npm")]
-        try:
-            done = subprocess.run(
-                command,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                cwd=folder,
-                timeout=_PATIENCE_SECONDS,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise TransientError("asl-validator can't be fetched", found=f"nothing in {_PATIENCE_SECONDS} s") from error
-        if done.returncode != 0:
-            raise TransientError(
-                "asl-validator can't be fetched",
-                found=done.stdout.strip()[-2000:] or "no word why",
-                expected="access to npm's registry, once",
-                remedy="Connect, and run `make servers` again.",
-            )
+        remedy = "Connect to npm's registry, this once, and run `make servers` again."
+        carried_out(command, "asl-validator can't be fetched", remedy, _PATIENCE_SECONDS, folder)
 
 
 SUPPLY: Final = AslSupply()

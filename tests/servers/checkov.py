@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.servers.jars import ROOT
-from tests.servers.supply import contents, find
+from tests.servers.supply import carried_out, contents, find
 
-from lean_ops.model.errors import TerminalError, TransientError
+from lean_ops.model.errors import TerminalError
 
 INFRA: Final = ROOT / "infra"
 _LOCK: Final = ROOT / "lock" / "checkov.txt"
@@ -46,9 +46,9 @@ class CheckovSupply:
 
     def make(self, folder: Path, place: Path, cache_dir: Path) -> None:  # noqa: ARG002  others need it
         """Exactly what the lock names, by our own pip. It is moved afterwards: only its Python is used, no script."""
-        _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)])
+        _fetch([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)])
         install = [sys.executable, "-m", "pip", "--python", str(folder / _PYTHON), "install", "--quiet"]
-        _run([*install, "--require-hashes", "--only-binary", ":all:", "--requirement", str(_LOCK)])
+        _fetch([*install, "--require-hashes", "--only-binary", ":all:", "--requirement", str(_LOCK)])
 
 
 SUPPLY: Final = CheckovSupply()
@@ -141,24 +141,6 @@ def _place(path: str) -> str:
     return path.lstrip("/")
 
 
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TransientError("checkov can't be fetched", found=f"nothing in {_PATIENCE_SECONDS} s") from error
-    if done.returncode != 0:
-        raise TransientError(
-            "checkov can't be fetched",
-            found=done.stdout.strip()[-2000:] or "no word why",
-            expected="access to a package index, once",
-            remedy="Connect, and run `make servers` again.",
-        )
+def _fetch(command: list[str]) -> None:
+    remedy = "Connect to a package index, this once, and run `make servers` again."
+    carried_out(command, "checkov can't be fetched", remedy, _PATIENCE_SECONDS)

@@ -15,9 +15,7 @@ from typing import Final
 from tests.servers.jars import ROOT
 from tests.servers.process import HOST, start
 from tests.servers.server import Server
-from tests.servers.supply import contents, find
-
-from lean_ops.model.errors import TerminalError, TransientError
+from tests.servers.supply import carried_out, contents, find
 
 PROJECT: Final = "lean-ops-tests"
 _SOURCES: Final = Path(__file__).parent / "pstest"
@@ -93,24 +91,5 @@ def _go_from_wheel(place: Path) -> str:
 
 
 def _run(command: list[str], failure: str, folder: Path, environ: Mapping[str, str]) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=folder,
-            env=environ,
-            timeout=_PATIENCE_SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TransientError(failure, found=f"nothing within {_PATIENCE_SECONDS // 60} minutes") from error
-    if done.returncode != 0:
-        raise TerminalError(
-            failure,
-            found=done.stdout.strip()[-2000:] or "no word why",
-            remedy="Connect, for Go fetches modules this once, or install a Go; then run `make servers` again.",
-        )
+    remedy = "Connect, for Go fetches modules this once, or install a Go; then run `make servers` again."
+    carried_out(command, failure, remedy, _PATIENCE_SECONDS, folder, environ)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
 from lean_ops.lake.jars import alone, scratch
-from lean_ops.model.errors import TerminalError
+from lean_ops.model.errors import TerminalError, TransientError
 from lean_ops.settings import load_settings
 
 # Set to 1 to skip the tests that need a missing server, instead of having them fail.
@@ -37,6 +38,34 @@ class Supply(Protocol):
     def make(self, folder: Path, place: Path, cache_dir: Path) -> None:
         """Fill the empty folder; `place` is for what is needed on the way. LeanOpsError says why it can't."""
         ...
+
+
+def carried_out(
+    command: list[str],
+    failure: str,
+    remedy: str,
+    seconds: int,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Run a command that fetches or builds; TransientError with its last words if it does not end well."""
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=folder,
+            env=environ,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TransientError(failure, found=f"nothing within {seconds // 60} minutes") from error
+    if done.returncode != 0:
+        raise TransientError(failure, found=done.stdout.strip()[-2000:] or "no word why", remedy=remedy)
 
 
 def cache_dir() -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.quick_java import QUICK_JAVA
 from tests.spark.driver import OpenGate, TopicDriver
+from tests.spark.rebuilds import FIRST, SCHEMA, SECOND, live
 
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
@@ -36,3 +37,12 @@ def new_topic(services: Services) -> Callable[[], TopicDriver]:
 @pytest.fixture
 def topic(new_topic: Callable[[], TopicDriver]) -> TopicDriver:
     return new_topic()
+
+
+@pytest.fixture
+def lived(topic: TopicDriver) -> TopicDriver:
+    """A topic with two batches: copies, corrections, refused rows of both hops, new columns."""
+    topic.use_schema(SCHEMA)
+    live(topic, FIRST)
+    live(topic, SECOND)
+    return topic
