@@ -15,7 +15,7 @@ from lean_ops.lake.topic_files import TopicFile
 from lean_ops.model.batch import Batch, Zone
 from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
 from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
-from lean_ops.standardize.source import range_files, read_raw
+from lean_ops.standardize.source import range_files, raw_rows
 
 pytestmark = pytest.mark.spark
 
@@ -27,13 +27,14 @@ def test_moving_ids_knows_turns_as_reading_ids_does(topic: TopicDriver) -> None:
     lake, spark = topic.services.lake, topic.services.sessions.mine()
     batch = Batch(topic.name, Zone.STANDARDIZED, None, history_of(lake.load(lake.names.raw(topic.name))).head or 0, "1")
     files = range_files(lake, batch)
-    raw = read_raw(spark, lake, batch, files)
+    rows_of_raw = raw_rows(spark, lake, batch, files)
+    raw = spark.sql(f"SELECT * FROM {rows_of_raw}")  # noqa: S608  names are our own
     by_second = {row["ingestion_ts"]: row["_row_file"] for row in raw.collect()}
     for turns, wanted in (({3: 0, 2: 1, 1: 2}, 3), ({3: 2, 2: 0, 1: 1}, 2), ({3: 2, 1: 1}, 2), ({}, 1)):
         of_files = {by_second[second]: turn for second, turn in turns.items()}
         assert {row["ingestion_ts"] for row in first_copies(raw, None, turns=of_files).collect()} == {wanted}
         left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, [], of_files)
-        assert {row["ingestion_ts"] for row in all_but(raw, left_out or ()).collect()} == {wanted}
+        assert {row["ingestion_ts"] for row in spark.sql(all_but(rows_of_raw, left_out or ())).collect()} == {wanted}
 
 
 def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDriver, tmp_path: Path) -> None:
@@ -45,7 +46,8 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     assert head is not None
     batch = Batch(topic.name, Zone.STANDARDIZED, None, head, "1.0.0")
     files = range_files(lake, batch)
-    raw = read_raw(spark, lake, batch, files)
+    rows_of_raw = raw_rows(spark, lake, batch, files)
+    raw = spark.sql(f"SELECT * FROM {rows_of_raw}")  # noqa: S608  names are our own
     earlier = raw.select(*MESSAGE).where("message_id < 'm15'")
     seen = str(tmp_path / "seen.parquet")
     pq.write_table(earlier.toArrow(), seen)
@@ -56,7 +58,7 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     def by_reading_ids(*seen: EarlierFiles) -> list[tuple[Any, ...]]:
         left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, seen)
         assert left_out is not None
-        return sorted((tuple(row) for row in all_but(raw, left_out).collect()), key=repr)
+        return sorted((tuple(row) for row in spark.sql(all_but(rows_of_raw, left_out)).collect()), key=repr)
 
     others = earlier.selectExpr("concat('x', message_id) AS message_id", "publish_time")
     for records in (len(rows), 10**9):

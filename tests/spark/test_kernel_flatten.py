@@ -136,3 +136,13 @@ def test_the_sums_of_many_tasks_are_the_sums_of_one(services: Services) -> None:
     assert one.places == many.places == by_reference(cases, {})[1]
     assert (one.records, one.errors, one.error_bytes) == (many.records, many.errors, many.error_bytes) == (100, 40, 20)
     assert len(many.refused) == 40
+
+
+def test_every_row_is_counted_and_goes_on_one_without_a_time_too(services: Services) -> None:
+    spark = services.sessions.mine()
+    report = Report(spark)
+    with report.seen("VALUES (1, 5L), (2, NULL), (3, 9L), (4, 7L) AS t(number, ingestion_ts)") as rows:
+        found = spark.sql(f"SELECT number FROM {rows} WHERE number <> 3").collect()  # noqa: S608  our own words
+    assert sorted(row["number"] for row in found) == [1, 2, 4]
+    read = report.read()
+    assert (read.seen, read.last_ingestion_ts, read.records) == (4, 9, 0)

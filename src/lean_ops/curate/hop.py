@@ -16,7 +16,7 @@ from lean_ops.lake.snapshots import ROWS_PROPERTY, history_of
 from lean_ops.lake.spark import prepare_for
 from lean_ops.lake.staging import Stage, Staged, append_nothing, staged_snapshots
 from lean_ops.model.batch import Counts
-from lean_ops.model.curated_layout import DELETES_PROPERTY, layout_of_deletes
+from lean_ops.model.curated_layout import layout_properties
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import UnbalancedError
 
@@ -167,7 +167,7 @@ def _has_no_rows(before: History, head: int | None, base: int) -> bool:
 def _properties(schema: Schema, rows: int) -> dict[str, str]:
     """What the table keeps about its rows; a schema's own properties go before ours."""
     given = (schema.table_properties or {}).keys()
-    ours = {} if DELETES_PROPERTY in given else {DELETES_PROPERTY: layout_of_deletes(rows)}
+    ours = {key: value for key, value in layout_properties(rows).items() if key not in given}
     return {ROWS_PROPERTY: str(rows), **ours}
 
 

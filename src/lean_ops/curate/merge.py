@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.curate.judge import new_judge, new_key_hashes
@@ -20,7 +21,6 @@ from lean_ops.curate.rows import (
     with_key,
     without_key,
 )
-from lean_ops.lake import sql
 from lean_ops.lake.error_rows import completed
 from lean_ops.lake.kernel import java_class, named
 from lean_ops.lake.staging import Stage, commit_properties
@@ -28,7 +28,6 @@ from lean_ops.model.tables import CURATED_ERRORS, FIRST_SEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -57,6 +56,9 @@ JOIN_BY_BUCKET: Final = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.join.preferSortMergeJoin": "false",
 }
+JOIN_IN_ONE_TASK: Final = {"spark.sql.iceberg.distribution-mode": "none"}
+# So few rows are judged by one task, which then has all versions of each key: they are not moved at all.
+_JUDGED_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,49 +102,58 @@ class CuratedBatch:
         self._tally = tally
         self._live = live
 
+    @cached_property
+    def _standardized(self) -> str:
+        """What statements read the batch's rows from."""
+        return self._source.rows_of(self._judgement.batch, self._spark)
+
+    @cached_property
+    def _is_few(self) -> bool:
+        return self._source.records_of(self._judgement.batch) <= _JUDGED_AT_ONCE
+
     def merge(self, stage: Stage, passes_over: bool) -> Observed:
         """Merge the good rows into the branch; rows there that they can't concern may be passed over by their keys."""
-        with self._standardized() as view, self._functions() as functions, self._near(view, passes_over) as near:
-            rows = self._with_times(self._newest(view, functions))
-            self._execute(_merge(stage, rows, self._judgement, near), {**JOIN_BY_BUCKET, **self._in_one_task()})
+        with self._functions() as functions, self._near(passes_over) as near:
+            rows = self._with_times(self._newest(self._standardized, functions))
+            self._execute(_merge(stage, rows, self._judgement, near), self._join_settings())
         return self._observed()
 
     @contextmanager
-    def _near(self, view: str, passes_over: bool) -> Iterator[str]:
+    def _near(self, passes_over: bool) -> Iterator[str]:
         """A condition that holds for every row of the table whose key the batch has, and for hardly any other."""
         if not passes_over:
             yield ""
             return
-        with named(self._spark, self._key_hashes(view).about()) as among:
+        with named(self._spark, self._key_hashes().about()) as among:
             yield f" AND {among}(t.{KEY})"
 
     def append(self, stage: Stage, records_in: int) -> Observed:
         """Append the good rows to a branch that has none yet, where there is nothing to merge with."""
-        with self._standardized() as view, self._functions() as functions:
+        with self._functions() as functions:
             if _FEW_ROWS < records_in <= _MOST_HASHES:
-                self._insert_many(stage, view, functions)
+                self._insert_many(stage, self._standardized, functions)
             else:
-                self._insert(stage, self._newest(view, functions))
+                self._insert(stage, self._newest(self._standardized, functions))
         return self._observed()
 
-    def _insert_many(self, stage: Stage, view: str, functions: _Functions) -> None:
+    def _insert_many(self, stage: Stage, rows: str, functions: _Functions) -> None:
         """Append without moving rows whose key comes only once; bounded if most keys come again."""
-        repeated = self._key_hashes(view).repeated()
+        repeated = self._key_hashes().repeated()
         if repeated.size() > _MOST_REPEATED_KEYS:
-            self._insert(stage, self._newest(view, functions))
+            self._insert(stage, self._newest(rows, functions))
         elif not repeated.size():
-            self._insert(stage, self._only(view, functions))
+            self._insert(stage, self._only(rows, functions))
         else:
             with named(self._spark, repeated) as among:
-                once = self._only(without_key(view, among), functions)
-                again = self._newest(with_key(view, among), functions)
+                once = self._only(without_key(rows, among), functions)
+                again = self._newest(with_key(rows, among), functions)
                 self._insert(stage, f"{once} UNION ALL {again}")
 
-    def _key_hashes(self, view: str) -> Any:
+    def _key_hashes(self) -> Any:
         """What knows the keys of the batch, those of refused rows among them; only keys are read for it."""
         hashes = new_key_hashes(self._spark)
         with named(self._spark, java_class(self._spark, "judge.SeenKeys")(hashes)) as seen:
-            self._spark.sql(all_keys_seen(view, seen)).collect()
+            self._spark.sql(all_keys_seen(self._standardized, seen)).collect()
         return hashes
 
     def _newest(self, standardized: str, functions: _Functions) -> str:
@@ -155,11 +166,8 @@ class CuratedBatch:
         return good_rows(self._judged(standardized, functions.judge), self._judgement)
 
     def _judged(self, standardized: str, judge: str) -> str:
-        return judged(standardized, judge, self._source.texts_of(self._judgement.schema).values())
-
-    def _standardized(self) -> AbstractContextManager[str]:
-        """A view of the batch's rows."""
-        return sql.viewed(self._source.rows_of(self._judgement.batch, self._spark))
+        sources = self._source.texts_of(self._judgement.schema).values()
+        return judged(standardized, judge, sources, in_one_task=self._is_few)
 
     @contextmanager
     def _functions(self) -> Iterator[_Functions]:
@@ -174,13 +182,14 @@ class CuratedBatch:
     def _with_times(self, rows: str) -> str:
         return rows if self._live is None else times_carried_over(rows, self._live, self._judgement)
 
-    def _in_one_task(self) -> dict[str, str]:
-        """Settings of a join in one task, or in one for each bucket: all changes of a file are made by one task there.
+    def _join_settings(self) -> Mapping[str, str]:
+        """How the table and the batch come together.
 
-        So they need not be moved once more to come together.
+        A join in one task has all changes of a file there: they need not be moved once more to come together.
         """
-        is_one = self._spark.conf.get("spark.sql.shuffle.partitions") == "1"
-        return {"spark.sql.iceberg.distribution-mode": "none"} if is_one else {}
+        if self._spark.conf.get("spark.sql.shuffle.partitions") != "1":
+            return JOIN_BY_BUCKET
+        return JOIN_IN_ONE_TASK if self._is_few else {**JOIN_BY_BUCKET, **JOIN_IN_ONE_TASK}
 
     def _execute(self, statement: str, settings: Mapping[str, str]) -> None:
         with session_settings(self._spark, {**settings, **_properties(self._judgement)}):
@@ -214,8 +223,8 @@ class CuratedBatch:
         """Judge the batch once more for the refused rows alone: they were too many to come along."""
         uncounted = new_judge(self._spark, self._judgement.schema, self._judgement.key, None)
         slices = observed.error_bytes // _ERROR_SLICE_BYTES + 1
-        with self._standardized() as view, named(self._spark, uncounted) as judge:
-            refused = self._spark.sql(refused_rows(self._judged(view, judge)))
+        with named(self._spark, uncounted) as judge:
+            refused = self._spark.sql(refused_rows(self._judged(self._standardized, judge)))
         for part in range(slices):
             yield refused.where(f"pmod(xxhash64(message_id), {slices}) = {part}").toArrow()
 

@@ -52,10 +52,10 @@ def _audit(judgement: Judgement) -> dict[str, str]:
     }
 
 
-def judged(standardized: str, judge: str, sources: Iterable[str]) -> str:
+def judged(standardized: str, judge: str, sources: Iterable[str], *, in_one_task: bool = False) -> str:
     """Envelope, and what the judge makes of each row: the payload of a good one, the error row of a refused one."""
-    arguments = ", ".join((*ENVELOPE_NAMES, *sources))
-    return f"SELECT {', '.join(ENVELOPE_NAMES)}, {judge}({arguments}) AS {_JUDGED} FROM {standardized}"
+    arguments, hint = ", ".join((*ENVELOPE_NAMES, *sources)), "/*+ COALESCE(1) */ " if in_one_task else ""
+    return f"SELECT {hint}{', '.join(ENVELOPE_NAMES)}, {judge}({arguments}) AS {_JUDGED} FROM {standardized}"
 
 
 def good_rows(judged: str, judgement: Judgement) -> str:

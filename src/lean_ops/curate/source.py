@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake import sql
-from lean_ops.lake.ranges import read_range
+from lean_ops.lake.ranges import range_of
 from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.model.tables import ENVELOPE_NAMES, EXTRA
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema as TableSchema
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.lake.snapshots import History
@@ -40,9 +40,9 @@ class Standardized:
         """How many rows a batch brings."""
         return self.history.records_between(batch.from_snapshot, batch.to_snapshot)
 
-    def rows_of(self, batch: Batch, spark: SparkSession) -> DataFrame:
-        """The rows of a batch."""
-        return read_range(spark, self.lake, batch, self._size_of(batch))
+    def rows_of(self, batch: Batch, spark: SparkSession) -> str:
+        """What a statement reads the rows of a batch from."""
+        return range_of(spark, self.lake, batch, self._size_of(batch))
 
     def _size_of(self, batch: Batch) -> int:
         """About how many bytes the files of a batch have, by the snapshots' own summaries."""

@@ -124,7 +124,7 @@ class Lake:
         for database in self.names.databases:
             self._place.ensure_database(self.catalog, database)
         for name, shape in self.names.shared.items():
-            self.ensure(name, shape)
+            self.ensure(name, shape, _bounds_of_times(shape))
 
     def ensure_raw(self, topic: str) -> Table:
         """A topic's RAW table."""
@@ -134,6 +134,16 @@ class Lake:
         """A topic's Standardized table."""
         table = with_first_snapshot(self.ensure(self.names.standardized(topic), STANDARDIZED, MANY_BATCHES))
         return refuse_altered(table, with_docs=True)
+
+
+def _bounds_of_times(shape: TableShape) -> dict[str, str]:
+    """Files of a shared table are found by topic and time; bounds of the other columns would only make them dear.
+
+    Every commit of every topic adds a file, and what is said of each is written again whenever manifests are merged.
+    """
+    times = (column.name for column in shape.columns if column.type is ColumnType.TIMESTAMP)
+    bounded = {f"write.metadata.metrics.column.{name}": "full" for name in times}
+    return {"write.metadata.metrics.default": "none", **bounded}
 
 
 def with_first_snapshot(table: Table) -> Table:

@@ -6,6 +6,7 @@ import json
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
+from pyiceberg.avro.encoder import BinaryEncoder
 from pyiceberg.avro.file import AvroFileHeader
 from pyiceberg.table.metadata import TableMetadataCommonFields
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 
 _SCHEMA_KEY: Final = "avro.schema"
 _SCHEMAS_KEPT: Final = 256
+_SMALL_NUMBERS: Final = 8192
 
 
 @cache
 def save_work() -> None:
-    """Let versions of metadata share their parts, and headers of Avro files their schemas."""
+    """Let versions of metadata share their parts and Avro headers their schemas; write small numbers at once."""
     TableMetadataCommonFields.__deepcopy__ = _shallow_copy  # type: ignore[assignment,method-assign]
     AvroFileHeader.get_schema = _known_schema  # type: ignore[assignment,method-assign]
+    BinaryEncoder.write_int = _write_int  # type: ignore[assignment,method-assign]
 
 
 def _shallow_copy(metadata: TableMetadata, _: object = None) -> TableMetadata:
@@ -43,3 +46,22 @@ def _known_schema(header: AvroFileHeader) -> Schema:
 @lru_cache(maxsize=_SCHEMAS_KEPT)
 def _schema_of(text: str) -> Schema:
     return AvroSchemaConversion().avro_to_iceberg(json.loads(text))
+
+
+def _varint(number: int) -> bytes:
+    """A number as Avro has it: signs alternate, seven bits a byte, the lowest first."""
+    rest = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while rest & ~0x7F:
+        found.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+_VARINTS: Final = tuple(map(_varint, range(_SMALL_NUMBERS)))
+
+
+def _write_int(encoder: BinaryEncoder, number: int) -> None:
+    """A manifest is mostly numbers, and most of them are small: ids of columns, lengths, counts."""
+    encoder.write(_VARINTS[number] if 0 <= number < _SMALL_NUMBERS else _varint(number))

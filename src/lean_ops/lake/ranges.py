@@ -8,7 +8,7 @@ from lean_ops.lake.catalog import CATALOG_NAME
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrameReader, SparkSession
 
     from lean_ops.lake.catalog import Lake
     from lean_ops.model.batch import Batch
@@ -36,18 +36,26 @@ def files_of_range(lake: Lake, batch: Batch) -> list[DataFile]:
     return [task.file for task in scan.plan_files()]
 
 
-def read_range(spark: SparkSession, lake: Lake, batch: Batch, size: int) -> DataFrame:
-    """The rows of a batch's range, split by their size in bytes so that every core has work."""
-    cores = spark.sparkContext.defaultParallelism
-    split = max(_MIN_SPLIT, min(_MAX_SPLIT, size // (2 * cores) + 1))
-    reader = iceberg_reader(spark).option("split-size", str(split))
+def range_of(spark: SparkSession, lake: Lake, batch: Batch, size: int) -> str:
+    """What a statement reads a batch's rows from, split by their size in bytes so that every core has work.
+
+    Said within the statement, a range is looked at once; a frame of it would be planned by itself before.
+    """
+    version, ends = "", {}
     if batch.from_snapshot is None:
-        reader = reader.option("versionAsOf", str(batch.to_snapshot))
+        version = f" VERSION AS OF {batch.to_snapshot}"
     else:
-        reader = reader.option("start-snapshot-id", str(batch.from_snapshot)).option(
-            "end-snapshot-id", str(batch.to_snapshot)
-        )
-    return reader.load(spark_name(source_table(lake, batch)))
+        ends = {"start-snapshot-id": batch.from_snapshot, "end-snapshot-id": batch.to_snapshot}
+    options = {"file-open-cost": _FILE_OPEN_COST, "split-size": _split_size(spark, size), **ends}
+    said = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    return f"{spark_name(source_table(lake, batch))}{version} WITH ({said})"
+
+
+def _split_size(spark: SparkSession, size: int) -> int:
+    if size <= _MIN_SPLIT:
+        return _MIN_SPLIT
+    cores = int(spark.sparkContext.defaultParallelism)
+    return max(_MIN_SPLIT, min(_MAX_SPLIT, size // (2 * cores) + 1))
 
 
 def iceberg_reader(spark: SparkSession) -> DataFrameReader:

@@ -82,6 +82,7 @@ class SparkSessions:
             self._local.session = None
             base, self._local.java = self._started()
             session = self._local.session = base.newSession()
+            _name_call_sites(session)
         return session
 
     def failure(self) -> SparkEndedError | None:
@@ -171,6 +172,12 @@ class SparkSessions:
         )
         self._java = java_of_this_process(conf, self._settings.logs_dir / "spark-start.log")
         return conf
+
+
+def _name_call_sites(session: SparkSession) -> None:
+    """Name what this thread asks of Spark, which else looks through the stack for a name, several times a statement."""
+    for form in ("callSite.short", "callSite.long"):
+        session.sparkContext.setLocalProperty(form, "lean-ops")
 
 
 def _refuse_without_kernel(session: SparkSession) -> None:

@@ -24,7 +24,7 @@ _END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
 # Work that is done within minutes, in small batches, ends before the second compiler has paid off: with the
 # first one alone, hundreds of topics take half the processor time. What a plan leaves behind is gone when the next one
 # is made, so half of the memory is for what is young.
-_BRIEF_WORK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -Xms{memory}"
+_BRIEF_WORK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m -Xms{memory}"
 # A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
 _STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
 _LOG4J: Final = """\
@@ -114,6 +114,11 @@ def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool) -> dict
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # A plan is written down for the UI each time it runs; of a small batch that took longer than its rows.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.debug.maxToStringFields": "4",
+        # Spark proves after every rule that the plan is still one: for whoever writes rules.
+        "spark.sql.lightweightPlanChangeValidation": "false",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
         f"{_END_WITHOUT_MEMORY} {_STACK} {brief} {settings.spark_java_options}",
         "spark.executor.extraJavaOptions": _STACK,  # where the master is another machine

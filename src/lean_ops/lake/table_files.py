@@ -135,7 +135,8 @@ def _io_properties(location: str) -> dict[str, str]:
 def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id: int | None = None) -> TableFiles:
     """The files that may hold matching rows. The filter only spares files: the SQL has to say it again."""
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.table import ManifestGroupPlanner
+
+    from lean_ops.lake.file_plan import FilePlanner
 
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
     fields = table.schema().fields
@@ -143,7 +144,7 @@ def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id:
     if snapshot is None:
         return TableFiles(columns, ())
     writers: dict[str, int | None] = {}
-    planner = ManifestGroupPlanner(table.metadata, table.io, row_filter or AlwaysTrue())
+    planner = FilePlanner(table.metadata, table.io, row_filter or AlwaysTrue())
     with naming_damage(lambda: [table]):
         tasks = planner.plan_files(snapshot.manifests(table.io), manifest_entry_filter=_noting_writers(writers))
         return _table_files(columns, list(tasks), writers)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "DRIFT"
 _SHOWN: Final = 5
+_FEW_TOPICS: Final = 20
 _LOG, _ALERTS = "drift_log", "alerts"
 
 
@@ -57,7 +58,7 @@ class DriftReader:
         """
         recent = self._files(_LOG, _after(since))
         topics = self._topics(recent, since) if recent else []
-        log, alerts = (self._files(table, OneOf("topic_name", topics).filter) for table in (_LOG, _ALERTS))
+        log, alerts = (self._files(table, _of(topics)) for table in (_LOG, _ALERTS))
         if not topics or log is None or alerts is None:
             return []
         with views_of({_LOG: log, _ALERTS: alerts}) as connection:
@@ -75,6 +76,13 @@ class DriftReader:
     def _files(self, table: str, near: BooleanExpression) -> TableFiles | None:
         location = self.catalog.location(self.names.ops(table))
         return plan(open_table(location), near) if location else None
+
+
+def _of(topics: Collection[str]) -> BooleanExpression:
+    """Files of these topics; of many all files, because each would be asked for each of them."""
+    from pyiceberg.expressions import AlwaysTrue
+
+    return OneOf("topic_name", topics).filter if len(topics) <= _FEW_TOPICS else AlwaysTrue()
 
 
 def _after(since: datetime) -> BooleanExpression:

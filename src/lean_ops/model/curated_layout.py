@@ -9,9 +9,11 @@ from typing import Final
 from lean_ops.model.partitioning import PartitionField, Transform
 
 LAYOUT_KEY: Final = "idempotency_key"
-DELETES_PROPERTY: Final = "write.delete.granularity"
-# A small table is read whole by every merge, so its deletes may lie in one file a batch. In a large one each data file
-# has a delete file of its own: whoever reads few files reads few deletes.
+_DELETES_PROPERTY: Final = "write.delete.granularity"
+_OPEN_COST_PROPERTY: Final = "read.split.open-file-cost"
+# A small table is read whole by every merge, so its deletes may lie in one file a batch, and all its files are one
+# task's work: Iceberg would count each for 4 MB, and again for each of its deletes, and take a task for every few. In a
+# large table each data file has a delete file of its own: whoever reads few files reads few deletes.
 _READ_WHOLE_ROWS: Final = 200_000
 # Every merge opens all files of such a table. The more rows it has, the more files it may have before it is worth while
 # to write it anew.
@@ -78,6 +80,8 @@ def layout_in_words(buckets: int) -> str:
     return ", ".join(map(str, by_key(buckets))) or "no partitions"
 
 
-def layout_of_deletes(rows: int) -> str:
-    """How the next batch into a table of so many rows lays out its delete files."""
-    return "partition" if rows < _READ_WHOLE_ROWS else "file"
+def layout_properties(rows: int) -> dict[str, str]:
+    """How the next batch into a table of so many rows reads it, and lays out its delete files."""
+    if rows < _READ_WHOLE_ROWS:
+        return {_DELETES_PROPERTY: "partition", _OPEN_COST_PROPERTY: str(16 * 1024)}
+    return {_DELETES_PROPERTY: "file", _OPEN_COST_PROPERTY: str(4 * 1024 * 1024)}

@@ -30,9 +30,9 @@ _COPY: Final = ", ".join(COPY_ORDER)
 Address = tuple[str, int]
 
 
-def with_row_address(raw: DataFrame) -> DataFrame:
-    """RAW rows with the file and position that tell two equal rows apart."""
-    return raw.selectExpr("*", f"_file AS {_FILE}", f"_pos AS {_POSITION}")
+def with_row_address(raw: str) -> str:
+    """SQL that selects RAW rows with the file and position that tell two equal rows apart."""
+    return f"SELECT {', '.join(_ROW)}, _file AS {_FILE}, _pos AS {_POSITION} FROM {raw}"  # noqa: S608  our own names
 
 
 def first_copies(
@@ -52,19 +52,13 @@ def first_copies(
     return _by_moving_ids(raw, earlier, rows, turns or {}).select(*_ROW)
 
 
-def all_but(rows: DataFrame, left_out: Iterable[Address]) -> DataFrame:
-    """RAW rows without those at the given addresses."""
-    with sql.viewed(rows) as view:
-        return rows.sparkSession.sql(select_all_but(view, left_out))
-
-
-def select_all_but(view: str, left_out: Iterable[Address]) -> str:
+def all_but(rows: str, left_out: Iterable[Address]) -> str:
     """SQL that selects RAW rows without those at the given addresses."""
     positions: dict[str, list[str]] = {}
     for file, position in left_out:
         positions.setdefault(file, []).append(str(position))
     among = (f"({_FILE} = {sql.text(file)} AND {_POSITION} IN ({', '.join(each)}))" for file, each in positions.items())
-    return f"SELECT {', '.join(_ROW)} FROM {view} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
+    return f"SELECT {', '.join(_ROW)} FROM {rows} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:

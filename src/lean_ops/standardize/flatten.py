@@ -34,8 +34,10 @@ _INPUT: Final = ("json_payload", *_METADATA_SOURCES, "message_id", "topic_name",
 
 @dataclass(frozen=True, slots=True)
 class Flattened:
-    """What a job saw: records, places by pointer and kind of value, and the refused rows that came along."""
+    """What a job saw: rows as they came, records, places by pointer and kind of value, refused rows that came along."""
 
+    seen: int
+    last_ingestion_ts: int | None
     records: int
     errors: int
     error_bytes: int
@@ -47,15 +49,23 @@ class Report:
     """Takes what the tasks of one job see; to be read when the job has ended."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         self.sum = java_class(spark, "flatten.Report")()
         scala_context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001  pyspark has no other way to register it
         scala_context.register(self.sum)
+
+    @contextmanager
+    def seen(self, rows: str) -> Iterator[str]:
+        """Rows that a statement in the block reads, each of them counted as it passes."""
+        with named(self._spark, java_class(self._spark, "flatten.Seen")(self.sum)) as seen:
+            yield f"(SELECT * FROM {rows} WHERE {seen}(ingestion_ts))"  # noqa: S608  names are our own
 
     def read(self) -> Flattened:
         """The sums over all tasks that succeeded."""
         seen = json.loads(self.sum.value())
         places = {pointer: Counter(kinds) for pointer, kinds in seen["places"].items()}
-        return Flattened(seen["records"], seen["refused"], seen["refused_bytes"], places, tuple(seen["carried"]))
+        counts = (seen["seen"], seen["last_ingestion_ts"], seen["records"], seen["refused"], seen["refused_bytes"])
+        return Flattened(*counts, places, tuple(seen["carried"]))
 
 
 def flatten(first: DataFrame, column_by_pointer: Mapping[str, str], report: Report | None = None) -> DataFrame:

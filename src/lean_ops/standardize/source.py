@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from lean_ops.lake.file_rows import read_columns
-from lean_ops.lake.ranges import files_of_range, iceberg_reader, read_range, spark_name
+from lean_ops.lake.ranges import files_of_range, iceberg_reader, range_of, spark_name
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import topic_file
 from lean_ops.standardize.first_copy import MESSAGE, with_row_address
@@ -87,9 +87,9 @@ def _times_of(files: Iterable[TopicFile]) -> tuple[datetime, datetime] | None:
     return _EPOCH_TIME + timedelta(microseconds=min(firsts)), _EPOCH_TIME + timedelta(microseconds=max(lasts) + 1)
 
 
-def read_raw(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> DataFrame:
-    """The RAW rows of a batch with their addresses."""
-    return with_row_address(read_range(spark, lake, batch, files.size))
+def raw_rows(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> str:
+    """The RAW rows of a batch with their addresses, as SQL."""
+    return f"({with_row_address(range_of(spark, lake, batch, files.size))})"
 
 
 def within(column: str, intervals: Iterable[tuple[datetime, datetime]]) -> Column:
@@ -163,11 +163,15 @@ def _files_between(table: Table, snapshot: int | None, start: datetime, end: dat
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
+    from lean_ops.lake.file_plan import FilePlanner
+
     publish_time = Reference("publish_time")
     row_filter = And(
         GreaterThanOrEqual(term=publish_time, value=literal(start.isoformat())),
         LessThan(term=publish_time, value=literal(end.isoformat())),
     )
     time_id = table.schema().find_field("publish_time").field_id
-    scan = table.scan(row_filter=row_filter, snapshot_id=snapshot)
-    return [topic_file(task.file, time_id) for task in scan.plan_files()]
+    there = table.snapshot_by_id(snapshot) if snapshot is not None else None
+    manifests = there.manifests(table.io) if there else []
+    tasks = FilePlanner(table.metadata, table.io, row_filter).plan_files(manifests)
+    return [topic_file(task.file, time_id) for task in tasks]

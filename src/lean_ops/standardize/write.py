@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from lean_ops.lake import sql
@@ -14,14 +13,14 @@ from lean_ops.lake.error_rows import completed
 from lean_ops.lake.ranges import source_table
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies, select_all_but
+from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
 from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten, flattened
 from lean_ops.standardize.repeats import rows_to_leave_out
 from lean_ops.standardize.source import (
     RangeFiles,
     earlier_messages,
     range_files,
-    read_raw,
+    raw_rows,
     within,
 )
 
@@ -71,9 +70,10 @@ class BatchFrames:
     Of a small batch the rows to leave out are known; of another one Spark finds out, by the ids of `earlier`.
     """
 
+    spark: SparkSession
     batch: Batch
     files: RangeFiles
-    raw: DataFrame
+    raw: str
     earlier: DataFrame | None
     left_out: tuple[Address, ...] | None
     turns: Mapping[str, int] = field(default_factory=dict)
@@ -81,18 +81,21 @@ class BatchFrames:
     def first_copies(self) -> DataFrame:
         """New messages that still need a look."""
         if self.left_out is not None:
-            return all_but(self.raw, self.left_out)
-        return first_copies(self.raw, self.earlier, turns=self.turns)
+            return self.spark.sql(all_but(self.raw, self.left_out))
+        return first_copies(self._frame(self.raw), self.earlier, turns=self.turns)
 
     @contextmanager
-    def first_copies_of(self, rows: DataFrame) -> Iterator[str]:
+    def first_copies_of(self, rows: str) -> Iterator[str]:
         """The same as a statement in the block reads them; `rows` is `raw` as each row is to pass exactly once."""
         if self.left_out is not None:
-            with sql.viewed(rows) as view:
-                yield f"({select_all_but(view, self.left_out)})"
+            yield f"({all_but(rows, self.left_out)})"
         else:
-            with sql.viewed(first_copies(self.raw, self.earlier, rows, self.turns)) as view:
+            frame = first_copies(self._frame(self.raw), self.earlier, self._frame(rows), self.turns)
+            with sql.viewed(frame) as view:
                 yield view
+
+    def _frame(self, rows: str) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM {rows}")  # noqa: S608  names are our own
 
 
 def batch_frames(
@@ -100,45 +103,44 @@ def batch_frames(
 ) -> BatchFrames:
     """The frames of a batch; `settled` says that this batch's refused messages are kept already."""
     files = range_files(lake, batch)
-    raw = read_raw(spark, lake, batch, files)
+    raw = raw_rows(spark, lake, batch, files)
     earlier = earlier_messages(lake, ground, batch, files, with_own=settled)
     left_out, turns = None, ground.turns(batch)
     if records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES:
         left_out = rows_to_leave_out(lake.load(source_table(lake, batch)).io, files.paths, earlier.files(), turns)
     if left_out is not None:
-        return BatchFrames(batch, files, raw, None, left_out)
+        return BatchFrames(spark, batch, files, raw, None, left_out)
     ids = earlier.messages(spark, lake)
     if ids is not None and earlier.rows > _MANY_EARLIER:
-        ids = may_be_copies(ids, raw, records)
-    return BatchFrames(batch, files, raw, ids, None, turns)
+        ids = may_be_copies(ids, spark.sql(f"SELECT * FROM {raw}"), records)  # noqa: S608  names are our own
+    return BatchFrames(spark, batch, files, raw, ids, None, turns)
 
 
 class _Job:
     """A job over all rows of a batch, and what it sees on the way; one job only."""
 
     def __init__(self, frames: BatchFrames, columns: Mapping[str, str]) -> None:
-        self._frames, self._columns, self._spark = frames, columns, frames.raw.sparkSession
-        self._seen, self._report = Observation(), Report(self._spark)
+        self._frames, self._columns, self._report = frames, columns, Report(frames.spark)
 
     @contextmanager
     def flat(self) -> Iterator[str]:
         """The flat rows as the one statement of the block reads them: all in one, so that Spark looks at it once."""
-        rows = self._frames.raw.observe(self._seen, F.expr("count(*) AS rows"), F.expr("max(ingestion_ts) AS last"))
         with (
+            self._report.seen(self._frames.raw) as rows,
             self._frames.first_copies_of(rows) as first,
-            flattened(self._spark, first, self._columns, self._report) as flat,
+            flattened(self._frames.spark, first, self._columns, self._report) as flat,
         ):
             yield flat
 
     def observed(self) -> Observed:
         """What it saw, once it has ended."""
-        seen, read = self._seen.get, self._report.read()
+        read = self._report.read()
         return Observed(
-            records_in=seen["rows"],
+            records_in=read.seen,
             first_copies=read.records,
             errors=read.errors,
             error_bytes=read.error_bytes,
-            last_ingestion_ts=seen["last"],
+            last_ingestion_ts=read.last_ingestion_ts,
             places=read.places,
             refused=read.refused,
         )
@@ -148,8 +150,7 @@ def look_at_rows(spark: SparkSession, frames: BatchFrames) -> Observed:
     """See what the batch holds and write nothing."""
     job = _Job(frames, {})
     with job.flat() as flat:
-        rows = spark.sql(f"SELECT {_ERROR_TYPE} AS error FROM {flat}")  # noqa: S608  our own names
-    rows.agg(F.count("error")).collect()  # Spark fulfils no observation that lies in a statement it only reads
+        spark.sql(f"SELECT count({_ERROR_TYPE}) FROM {flat}").collect()  # noqa: S608  our own names
     return job.observed()
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule, by_key, layout_in_words, layout_of_deletes
+from lean_ops.model.curated_layout import CURATED_RULE, LayoutRule, by_key, layout_in_words, layout_properties
 
 RULE = LayoutRule(first_rows=100, rows_per_bucket=50, fewest=4, most=100)
 ROWS = st.integers(0, 10**12)
@@ -73,7 +73,14 @@ def test_a_layout_is_told_as_a_schema_would_write_it() -> None:
 
 @pytest.mark.parametrize(("rows", "deletes"), [(0, "partition"), (199_999, "partition"), (200_000, "file")])
 def test_only_a_table_that_every_merge_reads_whole_has_its_deletes_together(rows: int, deletes: str) -> None:
-    assert layout_of_deletes(rows) == deletes
+    assert layout_properties(rows)["write.delete.granularity"] == deletes
+
+
+def test_all_files_of_a_table_that_every_merge_reads_whole_are_one_task() -> None:
+    most_files = 200_000 // 2_500 + 20
+    cost = {rows: int(layout_properties(rows)["read.split.open-file-cost"]) for rows in (199_999, 200_000)}
+    assert cost[199_999] * most_files * 2 < 16 * 1024 * 1024  # Iceberg's smallest split; each with a delete file
+    assert cost[200_000] == 4 * 1024 * 1024
 
 
 RULE_OF_FILES = LayoutRule(first_rows=1_000_000, rows_per_bucket=1, fewest=2, most=8, few_files=10)

@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What was seen in some records: how many, where which kinds of values stood, and what was refused. */
+/** What was seen in some rows: how many, and of those that were flattened, which values stood where, what was refused. */
 final class Tally implements Serializable {
   private static final long serialVersionUID = 1;
 
@@ -17,7 +17,21 @@ final class Tally implements Serializable {
   /** Refused rows as JSON objects, as many as may travel with the counts. */
   final List<String> carried = new ArrayList<>();
 
+  private long seen;
+  private Long lastIngestion;
   private final Map<String, long[]> places = new LinkedHashMap<>();
+
+  /** Takes in a row as it came, with its ingestion time if it has one. */
+  void see(Long ingestion) {
+    seen++;
+    keepLast(ingestion);
+  }
+
+  private void keepLast(Long ingestion) {
+    if (ingestion != null && (lastIngestion == null || lastIngestion < ingestion)) {
+      lastIngestion = ingestion;
+    }
+  }
 
   /** Takes in what a place held. */
   void addPlace(String pointer, long[] kinds) {
@@ -29,6 +43,8 @@ final class Tally implements Serializable {
 
   /** Takes in what was seen in other records. */
   void add(Tally other) {
+    seen += other.seen;
+    keepLast(other.lastIngestion);
     records += other.records;
     refused += other.refused;
     refusedBytes += other.refusedBytes;
@@ -37,13 +53,14 @@ final class Tally implements Serializable {
   }
 
   boolean isEmpty() {
-    return records == 0;
+    return seen == 0 && records == 0;
   }
 
   /** The tally as a JSON object. */
   String toJson() {
     Bytes json = new Bytes();
-    json.add("{\"records\":" + records + ",\"refused\":" + refused + ",\"refused_bytes\":" + refusedBytes);
+    json.add("{\"seen\":" + seen + ",\"last_ingestion_ts\":" + lastIngestion);
+    json.add(",\"records\":" + records + ",\"refused\":" + refused + ",\"refused_bytes\":" + refusedBytes);
     json.add(",\"carried\":[");
     json.add(String.join(",", carried));
     json.add("],\"places\":");

@@ -1,5 +1,6 @@
 package leanops.judge;
 
+import leanops.RowPredicate;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.util.LongAccumulator;
 

@@ -1,6 +1,7 @@
 package leanops.judge;
 
 import java.util.Arrays;
+import leanops.RowPredicate;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;

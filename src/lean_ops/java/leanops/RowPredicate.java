@@ -1,4 +1,4 @@
-package leanops.judge;
+package leanops;
 
 import java.io.Serializable;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
@@ -8,14 +8,18 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** A question about one column of a row; Spark calls the subclass's {@code invoke} with the bare value. */
-abstract class RowPredicate implements UnboundFunction, ScalarFunction<Boolean>, Serializable {
+/**
+ * A question about one column of a row; Spark calls the subclass's {@code invoke} with the bare value, or
+ * {@code produceResult} where it has none.
+ */
+public abstract class RowPredicate implements UnboundFunction, ScalarFunction<Boolean>, Serializable {
   private static final long serialVersionUID = 1L;
 
   private final String name;
   private final DataType input;
 
-  RowPredicate(String name, DataType input) {
+  /** A question by this name about a column of this type. */
+  protected RowPredicate(String name, DataType input) {
     this.name = name;
     this.input = input;
   }
