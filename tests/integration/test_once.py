@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.table import Table
 from tests.integration.ingest_home import START
 
-from lean_ops.lake import guarded, once
+from lean_ops.lake import guarded, manifest_tiers, once
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.once import OnceTable, files_since
 from lean_ops.lake.restate import restate
@@ -93,9 +93,10 @@ def test_of_new_keys_only_what_came_since_is_looked_at(table: OnceTable, monkeyp
     assert keys_of(table) == ["a", "b", "c", "d"]
 
 
-def test_what_came_since_is_found_behind_merged_manifests_and_other_topics(table: OnceTable) -> None:
-    with table.lake.load(table.name).transaction() as transaction:
-        transaction.set_properties({"commit.manifest.min-count-to-merge": "3"})
+def test_what_came_since_is_found_behind_merged_manifests_and_other_topics(
+    table: OnceTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest_tiers, "TOGETHER", 3)
     middle = None
     for number in range(12):
         key = f"k{number:02}"

@@ -10,6 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.manifest_tiers import merging_by_tiers
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 # On top of pyiceberg's own four retries in each, which give up when many write to one table at once.
 _ROUNDS: Final = 10
-# Merging manifests means to write every line of them again, one by one in Python. At the size that tables ask for, a
-# table that all topics share would have sixteen thousand lines written again with every hundredth commit.
-_MERGED_BYTES: Final = 256 * 1024
 
 
 def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
@@ -106,9 +104,8 @@ def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, 
 
 def _commit(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:
     with without_history(table).transaction() as transaction:
-        merging: Any = transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append()
-        merging._target_size_bytes = min(merging._target_size_bytes, _MERGED_BYTES)  # noqa: SLF001  it takes no argument
-        with merging as append:  # must end before its transaction
+        merging = transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append()
+        with merging_by_tiers(merging) as append:  # must end before its transaction
             for file in files:
                 append.append_data_file(file)
     return int(append.snapshot_id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from lean_ops.lake.append import without_history
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.manifest_tiers import merging_by_tiers
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def commit_if_unmoved(table: Table, added: Sequence[DataFile], removed: Sequence
 def _commit(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
     with table.transaction() as transaction:
         update = transaction.update_snapshot()
-        with update.overwrite() if removed else update.merge_append() as snapshot:
+        with update.overwrite() if removed else merging_by_tiers(update.merge_append()) as snapshot:
             for file in removed:
                 snapshot.delete_data_file(file)
             for file in added:

@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
+from pyiceberg.typedef import EMPTY_DICT
 from sqlalchemy.exc import DBAPIError
 
 from lean_ops.lake.commit_times import in_order
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyiceberg.io import FileIO
     from pyiceberg.table import CommitTableResponse, StagedTable
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -42,6 +44,7 @@ class HomeCatalog(SqlCatalog):
         self._file = file
         self._known = MetadataCache()
         self._local = threading.local()
+        self._io: FileIO | None = None
         with self._told():
             super().__init__(name, uri=f"sqlite:///{file}?timeout={BUSY_SECONDS}", warehouse=f"file://{warehouse}")
 
@@ -73,6 +76,12 @@ class HomeCatalog(SqlCatalog):
             raise damaged_metadata(".".join(table), location, error) from error
         self._known.put(table, location, metadata)
         return metadata
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        """What opens files, one for all tables: they are in the same folder, and a batch asks dozens of times."""
+        if self._io is None:
+            self._io = super()._load_file_io(properties, location)
+        return self._io
 
     def _location(self, namespace: str, name: str) -> str | None:
         """Where the table's metadata is now, asked without the ORM: a batch asks dozens of times."""
