@@ -23,8 +23,12 @@ _CODE_CACHE: Final = "-XX:ReservedCodeCacheSize=512m"
 _END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
 # Work that is done within minutes, in small batches, ends before the second compiler has paid off: with the
 # first one alone, hundreds of topics take half the processor time. What a plan leaves behind is gone when the next one
-# is made, so half of the memory is for what is young.
-_BRIEF_WORK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m -Xms{memory}"
+# is made, so half of the memory is for what is young. What is at work survives a collection, then dies soon: without
+# room among the young it would grow old, Spark would keep what it has handed out for it, and look through all of that
+# whenever it forgets something.
+_BRIEF_WORK: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -XX:SurvivorRatio=3 -XX:MetaspaceSize=256m -Xms{memory}"
+)
 # A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
 _STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
 _LOG4J: Final = """\
