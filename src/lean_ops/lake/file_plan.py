@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class FilePlanner(ManifestGroupPlanner):
     """Plans files by a filter that its caller says again.
 
-    What is left of the filter for each file is not worked out: for the files of a few hundred topics that took as long
-    as all the rest of a plan.
+    What is left of the filter for each file is not worked out: that was most of the time of a plan in a profile of a
+    hundred topics.
     """
 
     def _build_residual_evaluator(self, _: int) -> Callable[[DataFile], ResidualEvaluator]:

@@ -118,7 +118,7 @@ def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool) -> dict
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # A plan is written down for the UI each time it runs; of a small batch that took longer than its rows.
+        # A plan is written down for the UI, with all its columns, each time it runs; here nobody has a UI open.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.debug.maxToStringFields": "4",
         # Spark proves after every rule that the plan is still one: for whoever writes rules.
