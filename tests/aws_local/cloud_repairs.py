@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import OrderedDict
 from typing import Any, Final
 
 import moto.sqs.models as sqs
@@ -12,8 +13,13 @@ from moto.core.responses import BaseResponse
 from moto.core.utils import unix_time
 from moto.sqs.models import Message, Queue, SQSBackend
 
-# Of these services two requests at once would find what neither has left: conditions, receives, counted attempts.
-_ONE_AT_A_TIME: Final = {name: threading.RLock() for name in ("dynamodb", "events", "firehose", "sns", "sqs")}
+# Two requests at once would find what neither has left, or a dict that changes while it is read. These two wait for
+# what they start, so that requests to them have to pass each other.
+_MANY_AT_A_TIME: Final = frozenset({"awslambda", "stepfunctions"})
+_ONE_AT_A_TIME: Final[dict[str | None, Any]] = {}
+_INVOCATION: Final = "amz-sdk-invocation-id"
+_ANSWERS_KEPT: Final = 1_000
+_answers: Final[OrderedDict[str, Any]] = OrderedDict()
 _call_action: Final = BaseResponse.call_action
 _set_attributes: Final = Queue._set_attributes
 _attributes: Final = Queue.attributes.fget
@@ -33,11 +39,26 @@ def install() -> None:
 
 
 def _call_action_alone(self: BaseResponse) -> Any:
-    lock = _ONE_AT_A_TIME.get(self.service_name)
-    if lock is None:
+    if self.service_name in _MANY_AT_A_TIME:
         return _call_action(self)
-    with lock:
-        return _call_action(self)
+    with _ONE_AT_A_TIME.setdefault(self.service_name, threading.RLock()):
+        return _call_action_once(self)
+
+
+def _call_action_once(self: BaseResponse) -> Any:
+    """The answer; a call whose answer got lost and that is tried again gets the same one.
+
+    An SDK tries a call again under the same id. Without this a role that was made would be refused as a second one.
+    """
+    invocation = self.headers.get(_INVOCATION)
+    if invocation in _answers:
+        return _answers[invocation]
+    answer = _call_action(self)
+    if invocation is not None and answer[0] < 300:
+        _answers[invocation] = answer
+        while len(_answers) > _ANSWERS_KEPT:
+            _answers.popitem(last=False)
+    return answer
 
 
 def _set_attributes_and_keep(self: Queue, attributes: dict[str, Any], now: float | None = None) -> None:

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.httpsession import URLLib3Session
 from tests.aws_local.cloud_server import start_cloud
 from tests.integration.aws.cloud_scene import Deployed, at_once, wait_until, zipped
 from tests.integration.aws.lone_pytest import eventually
@@ -296,6 +298,33 @@ def test_an_update_of_an_older_version_of_a_table_is_refused(deployed: Deployed)
         deployed.glue.update_table(DatabaseName=deployed.name, TableInput=table, VersionId=read)
 
     assert refused.value.response["Error"]["Code"] == "ConcurrentModificationException"
+
+
+def test_a_call_whose_answer_got_lost_is_answered_when_it_is_tried_again(deployed: Deployed) -> None:
+    iam, lost = deployed.cloud.client("iam"), []
+
+    def lose_the_first(request: Any, **_: Any) -> None:
+        if not lost:
+            lost.append(URLLib3Session().send(request).status_code)
+            raise ConnectionClosedError(endpoint_url=request.url)
+
+    iam.meta.events.register("before-send.iam.CreateRole", lose_the_first)
+    role = {"RoleName": f"{deployed.name}-lost", "AssumeRolePolicyDocument": "{}"}
+
+    assert iam.create_role(**role)["Role"]["RoleName"] == role["RoleName"]
+    assert lost == [200]
+    with pytest.raises(ClientError, match="already exists"):
+        iam.create_role(**role)
+
+
+def test_roles_that_are_made_at_the_same_time_are_all_there(deployed: Deployed) -> None:
+    names = [f"{deployed.name}-{number}" for number in range(200)]
+    iam = deployed.cloud.client("iam")
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda name: iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}"), names))
+
+    pages = iam.get_paginator("list_roles").paginate()
+    assert set(names) <= {role["RoleName"] for page in pages for role in page["Roles"]}
 
 
 def test_terraform_is_told_of_a_machine_what_it_has_said_of_it(deployed: Deployed) -> None:
