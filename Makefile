@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build aws-local deploy-check images plan apply upload schemas try destroy deploy-env \
+.PHONY: help setup prepare servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build aws-local deploy-check images plan apply upload schemas try destroy deploy-env \
 	lint types policy docs lock clean
 
 BIN := .venv/bin
@@ -52,7 +52,10 @@ demo: setup ## The whole story on generated data, in .lean-ops
 servers: setup ## Fetch and build, once, the servers that stand for AWS and Pub/Sub in tests (docs/servers.md)
 	@$(BIN)/python scripts/servers.py $(SERVERS_FLAGS)
 
-test: setup servers ## Every tier of tests, a short soak among them (TEST_WORKERS at a time)
+prepare: setup ## Fetch jars and keep Java's classes ready, once: every later start of Spark takes half the time
+	@$(BIN)/lean-ops prepare
+
+test: prepare servers ## Every tier of tests, a short soak among them (TEST_WORKERS at a time)
 	$(PYTEST) $(IN_PARALLEL) tests
 
 unit: setup ## Tests without Spark, in seconds
@@ -83,7 +86,7 @@ soak: setup ## Runs killed at random moments, checked message by message (SOAK_S
 	@$(MAKE) --no-print-directory fuzz
 	@cat $(SOAK_REPORT)/report.md
 
-bench: setup ## What the product costs, the short version (BENCH_FLAGS=--full; BENCH=NAME…); results in build/bench
+bench: prepare ## What the product costs, the short version (BENCH_FLAGS=--full; BENCH=NAME…); results in build/bench
 	@$(BIN)/python -c 'import dlt, orjson' 2>/dev/null \
 		|| $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement lock/bench.txt \
 		|| echo "dlt can't be had here: the comparison does without it" >&2

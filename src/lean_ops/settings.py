@@ -71,7 +71,7 @@ class Settings(BaseModel):
     spark_driver_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$", description="memory of the embedded Spark")
     spark_java_options: str = Field("", description="more options for the embedded Spark's Java")
     cache_dir: Path = Field(
-        Path("~/.cache/lean-ops"), description="Iceberg jars and the Java wrapper, fetched or made once"
+        Path("~/.cache/lean-ops"), description="jars, the Java wrapper and classes, fetched or made once"
     )
 
     project: str = Field("lean-ops", pattern=_NAME, description="aws: first part of the name of every resource")

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Row, SparkSession
 from tests.spark.driver import TopicDriver
 from tests.spark.test_any_batches import any_batches
 
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import TopicFile
 from lean_ops.model.batch import Batch, Zone
-from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
+from lean_ops.standardize.first_copy import MESSAGE, ROW, Address, first_copies, may_be_copies, with_row_address
+from lean_ops.standardize.flatten import passing
 from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
 from lean_ops.standardize.source import range_files, raw_rows
 
 pytestmark = pytest.mark.spark
+
+
+def all_but(spark: SparkSession, rows: str, left_out: Iterable[Address]) -> list[Row]:
+    with passing(spark, left_out) as first:
+        return spark.sql(f"SELECT {ROW} FROM {rows} WHERE {first}").collect()  # noqa: S608  names are our own
 
 
 def test_moving_ids_knows_turns_as_reading_ids_does(topic: TopicDriver) -> None:
@@ -28,13 +36,13 @@ def test_moving_ids_knows_turns_as_reading_ids_does(topic: TopicDriver) -> None:
     batch = Batch(topic.name, Zone.STANDARDIZED, None, history_of(lake.load(lake.names.raw(topic.name))).head or 0, "1")
     files = range_files(lake, batch)
     rows_of_raw = raw_rows(spark, lake, batch, files)
-    raw = spark.sql(f"SELECT * FROM {rows_of_raw}")  # noqa: S608  names are our own
+    raw = spark.sql(with_row_address(rows_of_raw))
     by_second = {row["ingestion_ts"]: row["_row_file"] for row in raw.collect()}
     for turns, wanted in (({3: 0, 2: 1, 1: 2}, 3), ({3: 2, 2: 0, 1: 1}, 2), ({3: 2, 1: 1}, 2), ({}, 1)):
         of_files = {by_second[second]: turn for second, turn in turns.items()}
         assert {row["ingestion_ts"] for row in first_copies(raw, None, turns=of_files).collect()} == {wanted}
         left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, [], of_files)
-        assert {row["ingestion_ts"] for row in spark.sql(all_but(rows_of_raw, left_out or ())).collect()} == {wanted}
+        assert {row["ingestion_ts"] for row in all_but(spark, rows_of_raw, left_out or ())} == {wanted}
 
 
 def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDriver, tmp_path: Path) -> None:
@@ -47,7 +55,7 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     batch = Batch(topic.name, Zone.STANDARDIZED, None, head, "1.0.0")
     files = range_files(lake, batch)
     rows_of_raw = raw_rows(spark, lake, batch, files)
-    raw = spark.sql(f"SELECT * FROM {rows_of_raw}")  # noqa: S608  names are our own
+    raw = spark.sql(with_row_address(rows_of_raw))
     earlier = raw.select(*MESSAGE).where("message_id < 'm15'")
     seen = str(tmp_path / "seen.parquet")
     pq.write_table(earlier.toArrow(), seen)
@@ -58,7 +66,7 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     def by_reading_ids(*seen: EarlierFiles) -> list[tuple[Any, ...]]:
         left_out = rows_to_leave_out(lake.load(lake.names.raw(topic.name)).io, files.paths, seen)
         assert left_out is not None
-        return sorted((tuple(row) for row in spark.sql(all_but(rows_of_raw, left_out)).collect()), key=repr)
+        return sorted((tuple(row) for row in all_but(spark, rows_of_raw, left_out)), key=repr)
 
     others = earlier.selectExpr("concat('x', message_id) AS message_id", "publish_time")
     for records in (len(rows), 10**9):

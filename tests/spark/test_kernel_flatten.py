@@ -20,10 +20,12 @@ from tests.reference.payload import Refusal, parse_payload
 from tests.unit.standardize.test_flattening_cases import ONE_PAYLOAD_CASES
 from tests.unit.standardize.test_payload import ACCEPTED, REFUSED
 
-from lean_ops.standardize.flatten import FLAT, Flattened, Report, flatten
+from lean_ops.standardize.flatten import FLAT, Flattened, Report, flatten, passing
 from lean_ops.wiring import Services
 
 pytestmark = pytest.mark.spark
+
+HARD_NAME = 'file:///a b/"q\'s"/\n\u6771.parquet'
 
 FUZZED = 20_000
 Case = tuple[bytes | None, tuple[str | None, str | None, str | None]]
@@ -138,12 +140,17 @@ def test_the_sums_of_many_tasks_are_the_sums_of_one(services: Services) -> None:
     assert len(many.refused) == 40
 
 
-def test_every_row_is_counted_and_goes_on_one_without_a_time_too(services: Services) -> None:
+def test_every_row_is_counted_and_goes_on_unless_it_is_left_out(services: Services) -> None:
     spark = services.sessions.mine()
-    report = Report(spark)
-    given = "SELECT /*+ REPARTITION(1) */ * FROM VALUES (1, 5L), (2, NULL), (3, 9L), (4, 7L) AS t(number, ingestion_ts)"
-    with report.seen(f"({given})") as rows:  # rows that only a task reads: Spark looks at bare ones while it plans
-        found = spark.sql(f"SELECT number FROM {rows} WHERE number <> 3").collect()  # noqa: S608  our own words
-    assert sorted(row["number"] for row in found) == [1, 2, 4]
-    read = report.read()
-    assert (read.seen, read.last_ingestion_ts, read.records) == (4, 9, 0)
+    rows = [(1, 5, "a", 0), (2, None, "a", 1), (3, 9, "a", 2), (4, 7, HARD_NAME, 2), (5, 1, HARD_NAME, 0)]
+    spark.createDataFrame(rows, "number int, ingestion_ts long, _file string, _pos long").createOrReplaceTempView(
+        "given"
+    )
+    for left_out, wanted in ({(): [1, 2, 3, 4, 5], (("a", 1), (HARD_NAME, 2), ("a", 7), ("b", 0)): [1, 3, 5]}).items():
+        report = Report(spark)
+        with passing(spark, left_out, report) as condition:  # a task reads: Spark looks at bare values while it plans
+            given = "(SELECT /*+ REPARTITION(1) */ * FROM given)"
+            found = spark.sql(f"SELECT number FROM {given} WHERE {condition}").collect()  # noqa: S608  our own words
+        assert sorted(row["number"] for row in found) == wanted
+        read = report.read()
+        assert (read.seen, read.last_ingestion_ts, read.records) == (5, 9, 0)

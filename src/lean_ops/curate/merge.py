@@ -11,16 +11,17 @@ from lean_ops.curate.judge import new_judge, new_key_hashes
 from lean_ops.curate.rows import (
     KEY,
     all_keys_seen,
-    good_rows,
     judged,
     newest_versions,
     only_versions,
     refused_rows,
     times_carried_over,
+    values,
     version_order,
     with_key,
     without_key,
 )
+from lean_ops.lake import sql
 from lean_ops.lake.error_rows import completed
 from lean_ops.lake.kernel import java_class, named
 from lean_ops.lake.staging import Stage, commit_properties
@@ -82,6 +83,14 @@ class _Functions:
     newest: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows to write, as SQL, and what each column of Curated gets of them, as SQL over `s`."""
+
+    source: str
+    columns: Mapping[str, str]
+
+
 class CuratedBatch:
     """One batch on its way from Standardized to a branch of the Curated table.
 
@@ -114,7 +123,7 @@ class CuratedBatch:
     def merge(self, stage: Stage, passes_over: bool) -> Observed:
         """Merge the good rows into the branch; rows there that they can't concern may be passed over by their keys."""
         with self._functions() as functions, self._near(passes_over) as near:
-            rows = self._with_times(self._newest(self._standardized, functions))
+            rows = self._to_write(self._newest(self._standardized, functions))
             self._execute(_merge(stage, rows, self._judgement, near), self._join_settings())
         return self._observed()
 
@@ -157,13 +166,10 @@ class CuratedBatch:
         return hashes
 
     def _newest(self, standardized: str, functions: _Functions) -> str:
-        return newest_versions(self._good(standardized, functions), self._judgement, functions.newest)
+        return newest_versions(self._judged(standardized, functions.judge), self._judgement, functions.newest)
 
     def _only(self, standardized: str, functions: _Functions) -> str:
-        return only_versions(self._good(standardized, functions), self._judgement, functions.newest)
-
-    def _good(self, standardized: str, functions: _Functions) -> str:
-        return good_rows(self._judged(standardized, functions.judge), self._judgement)
+        return only_versions(self._judged(standardized, functions.judge), functions.newest)
 
     def _judged(self, standardized: str, judge: str) -> str:
         sources = self._source.texts_of(self._judgement.schema).values()
@@ -175,12 +181,17 @@ class CuratedBatch:
         with named(self._spark, judge) as judge_name, named(self._spark, self._tally.newest(self._spark)) as newest:
             yield _Functions(judge_name, newest)
 
-    def _insert(self, stage: Stage, rows: str) -> None:
-        names = ", ".join(f"`{name}`" for name in self._judgement.columns)
-        self._execute(f"INSERT INTO {stage.spark_table} ({names}) {self._with_times(rows)}", {})
+    def _insert(self, stage: Stage, newest: str) -> None:
+        rows = self._to_write(newest)
+        names, columns = ", ".join(map(sql.name, rows.columns)), ", ".join(rows.columns.values())
+        statement = f"INSERT INTO {stage.spark_table} ({names}) SELECT {columns} FROM ({rows.source}) s"  # noqa: S608  names are quoted
+        self._execute(statement, {})
 
-    def _with_times(self, rows: str) -> str:
-        return rows if self._live is None else times_carried_over(rows, self._live, self._judgement)
+    def _to_write(self, newest: str) -> _Rows:
+        if self._live is None:
+            return _Rows(newest, values(self._judgement, "s"))
+        source = times_carried_over(newest, self._live, self._judgement)
+        return _Rows(source, {name: f"s.{sql.name(name)}" for name in self._judgement.columns})
 
     def _join_settings(self) -> Mapping[str, str]:
         """How the table and the batch come together.
@@ -250,13 +261,14 @@ def can_pass_over(records: int, rows_there: int) -> bool:
     return records <= _MOST_HASHES and rows_there >= max(_MANY_ROWS, records * _ROWS_PER_RECORD)
 
 
-def _merge(stage: Stage, rows: str, judgement: Judgement, near: str) -> str:
+def _merge(stage: Stage, rows: _Rows, judgement: Judgement, near: str) -> str:
     """A newer version takes the place of the key's row, whose `first_seen_ts` stays; an older one changes nothing."""
-    newer = f"{version_order(judgement.schema, 's')} > {version_order(judgement.schema, 't')}"
-    names = [f"`{name}`" for name in judgement.columns]
-    updates = ", ".join(f"t.{name} = s.{name}" for name in names if name != f"`{FIRST_SEEN}`")
+    there = {name: f"t.{sql.name(name)}" for name in rows.columns}
+    newer = " > ".join(version_order(judgement.schema, columns) for columns in (rows.columns, there))
+    updates = ", ".join(f"{there[name]} = {value}" for name, value in rows.columns.items() if name != FIRST_SEEN)
     return (
-        f"MERGE INTO {stage.spark_table} AS t USING ({rows}) AS s ON t.{KEY} = s.{KEY}{near}"  # noqa: S608  every name is quoted
+        f"MERGE INTO {stage.spark_table} AS t USING ({rows.source}) AS s ON t.{KEY} = s.{KEY}{near}"  # noqa: S608  every name is quoted
         f" WHEN MATCHED AND {newer} THEN UPDATE SET {updates}"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(map(sql.name, rows.columns))})"
+        f" VALUES ({', '.join(rows.columns.values())})"
     )

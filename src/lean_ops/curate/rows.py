@@ -11,7 +11,7 @@ from lean_ops.lake import sql
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, FIRST_SEEN, LAST_UPDATED, SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from lean_ops.curate.protect import PiiKey
@@ -25,6 +25,7 @@ _REFUSED: Final = f"{_JUDGED}.`refused row`"
 _PLACE: Final = "`place among versions`"
 _VALUES: Final = "`hash of values`"
 _LIVE: Final = "`live row`"
+_SELECTED: Final = f"SELECT {', '.join(ENVELOPE_NAMES)}, {_JUDGED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,53 +59,60 @@ def judged(standardized: str, judge: str, sources: Iterable[str], *, in_one_task
     return f"SELECT {hint}{', '.join(ENVELOPE_NAMES)}, {judge}({arguments}) AS {_JUDGED} FROM {standardized}"
 
 
-def good_rows(judged: str, judgement: Judgement) -> str:
-    """The rows that keep every rule, as the Curated table has them."""
-    payload = (f"{_JUDGED}.{sql.name(name)}" for name in judgement.schema.payload_columns)
-    audit = (f"{value} AS {name}" for name, value in _audit(judgement).items())
-    return f"SELECT {', '.join((*ENVELOPE_NAMES, *payload, *audit))} FROM ({judged}) WHERE {_REFUSED} IS NULL"
-
-
 def refused_rows(judged: str) -> str:
     """What `errors` gets of the rows that break a rule."""
     return f"SELECT {_REFUSED}.* FROM ({judged}) WHERE {_REFUSED} IS NOT NULL"
 
 
-def version_order(schema: Schema, row: str) -> str:
-    """What makes one version of a key newer than another, as SQL over the rows of an alias.
+def version_order(schema: Schema, columns: Mapping[str, str]) -> str:
+    """What makes one version of a key newer than another, as SQL over the columns of a row.
 
     The version column counts first, if the schema names one; a row without a version counts as its publish_time.
     """
-    version = f"{row}.`{schema.version_column}`, " if schema.version_column else ""
-    return f"struct(coalesce({version}{row}.publish_time), {row}.publish_time, {row}.ingestion_ts, {row}.message_id)"
+    time = columns["publish_time"]
+    version = f"coalesce({columns[schema.version_column]}, {time})" if schema.version_column else time
+    return f"struct({version}, {time}, {columns['ingestion_ts']}, {columns['message_id']})"
 
 
-def newest_versions(rows: str, judgement: Judgement, newest: str) -> str:
-    """One row per key, the newest: MERGE does not notice two new rows of one key by itself."""
-    place = f"row_number() OVER (PARTITION BY r.{KEY} ORDER BY {version_order(judgement.schema, 'r')} DESC)"
-    return f"{_selected(judgement)} FROM (SELECT r.*, {place} AS {_PLACE} FROM ({rows}) r) WHERE {newest}({_PLACE})"
+def newest_versions(judged: str, judgement: Judgement, newest: str) -> str:
+    """One row per key, the newest good one: MERGE does not notice two new rows of one key by itself."""
+    order = version_order(judgement.schema, values(judgement, "r"))
+    place = f"row_number() OVER (PARTITION BY r.{KEY} ORDER BY {order} DESC) AS {_PLACE}"
+    placed = f"SELECT r.*, {place} FROM ({judged}) r WHERE r.{_REFUSED} IS NULL"
+    return f"{_SELECTED} FROM ({placed}) WHERE {newest}({_PLACE})"
 
 
-def only_versions(rows: str, judgement: Judgement, newest: str) -> str:
-    """Rows whose key no other row has: all of them are the newest of theirs."""
-    return f"{_selected(judgement)} FROM ({rows}) WHERE {newest}(1)"
+def only_versions(judged: str, newest: str) -> str:
+    """Good rows whose key no other row has: all of them are the newest of theirs."""
+    return f"{_SELECTED} FROM (SELECT * FROM ({judged}) WHERE {_REFUSED} IS NULL) WHERE {newest}(1)"
 
 
-def times_carried_over(rows: str, live: str, judgement: Judgement) -> str:
-    """The rows with the times of the live rows of their keys: first seen then; updated then, if nothing is different.
+def values(judgement: Judgement, row: str) -> dict[str, str]:
+    """What each column of Curated gets, as SQL over an alias of newest versions.
+
+    They are taken apart only where they are written: a SELECT that names all of them is planned with all of them.
+    """
+    envelope = {name: f"{row}.{name}" for name in ENVELOPE_NAMES}
+    payload = {name: f"{row}.{_JUDGED}.{sql.name(name)}" for name in judgement.schema.payload_columns}
+    return {**envelope, **payload, **_audit(judgement)}
+
+
+def times_carried_over(newest: str, live: str, judgement: Judgement) -> str:
+    """Rows of Curated, with the times of the live rows of their keys: first seen then; updated then, unless different.
 
     Should a key be there twice, its oldest row counts.
     """
-    values = f"{values_of(judgement.schema)} AS {_VALUES}"
-    lives = f"SELECT {KEY}, min(struct({FIRST_SEEN}, {LAST_UPDATED}, {values})) AS {_LIVE} FROM {live} GROUP BY {KEY}"
+    hashed = f"{values_of(judgement.schema)} AS {_VALUES}"
+    lives = f"SELECT {KEY}, min(struct({FIRST_SEEN}, {LAST_UPDATED}, {hashed})) AS {_LIVE} FROM {live} GROUP BY {KEY}"
     unchanged = f"l.{_LIVE}.{_VALUES} = r.{_VALUES}"
     taken = {
         FIRST_SEEN: f"coalesce(l.{_LIVE}.{FIRST_SEEN}, r.{FIRST_SEEN})",
         LAST_UPDATED: f"CASE WHEN {unchanged} THEN l.{_LIVE}.{LAST_UPDATED} ELSE r.{LAST_UPDATED} END",
     }
     columns = (taken.get(name, f"r.{sql.name(name)}") + f" AS {sql.name(name)}" for name in judgement.columns)
+    rows = ", ".join(f"{value} AS {sql.name(name)}" for name, value in values(judgement, "s").items())
     return (
-        f"SELECT {', '.join(columns)} FROM (SELECT *, {values} FROM ({rows})) r"
+        f"SELECT {', '.join(columns)} FROM (SELECT *, {hashed} FROM (SELECT {rows} FROM ({newest}) s)) r"
         f" LEFT JOIN ({lives}) l ON r.{KEY} = l.{KEY}"
     )
 
@@ -112,10 +120,6 @@ def times_carried_over(rows: str, live: str, judgement: Judgement) -> str:
 def values_of(schema: Schema) -> str:
     """A hash of all that a row of Curated says about its message, as SQL."""
     return sql.hash_of((*ENVELOPE_NAMES, *schema.payload_columns))
-
-
-def _selected(judgement: Judgement) -> str:
-    return f"SELECT {', '.join(map(sql.name, judgement.columns))}"
 
 
 def all_keys_seen(standardized: str, seen: str) -> str:

@@ -54,6 +54,19 @@ def java_of_this_process(conf: SparkConf, log: Path) -> subprocess.Popen[bytes]:
     return java
 
 
+def end_java(seconds: float) -> None:
+    """End this process's virtual machine and wait for it, so long; nothing happens if it has none."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(seconds)
+    forget_ended_java()
+
+
 def log_broken_connections(session: SparkSession) -> None:
     """Python's server for Spark's counters would print a traceback when Java is gone; now it goes to the log."""
     log = structlog.get_logger("lean_ops.spark")

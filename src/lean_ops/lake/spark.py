@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.class_archive import ClassArchive
 from lean_ops.lake.jars import AWS_JARS
 from lean_ops.lake.java import find_java
 from lean_ops.lake.java_process import (
@@ -163,7 +164,9 @@ class SparkSessions:
         more = AWS_JARS if self._settings.profile == "aws" else ()
         jars = spark_jars(self._settings.cache_dir, java, self._notice, more=more)
         conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
-        conf.setAll(list({**session_conf(self._settings), **start_conf(self._settings, jars, self._is_brief)}.items()))
+        classes = ClassArchive.of(self._settings.cache_dir, java, jars).options
+        start = start_conf(self._settings, jars, self._is_brief, classes)
+        conf.setAll(list({**session_conf(self._settings), **start}.items()))
         os.environ.update(
             JAVA_HOME=str(java.home),
             SPARK_HOME=str(Path(pyspark.__file__).parent),

@@ -25,9 +25,11 @@ _END_WITHOUT_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
 # first one alone, hundreds of topics take half the processor time. What a plan leaves behind is gone when the next one
 # is made, so half of the memory is for what is young. What is at work survives a collection, then dies soon: without
 # room among the young it would grow old, Spark would keep what it has handed out for it, and look through all of that
-# whenever it forgets something.
+# whenever it forgets something. A table with few files is planned in the thread that asks: Iceberg hands it to others
+# and looks every ten milliseconds whether they are done.
 _BRIEF_WORK: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -XX:SurvivorRatio=3 -XX:MetaspaceSize=256m -Xms{memory}"
+    " -Diceberg.scan.plan-in-worker-pool=false"
 )
 # A schema's pattern may take a piece of a thread's stack per character; a stack that is full ends the machine, too.
 _STACK: Final = f"-Xss{STACK_BYTES // 1024}k"
@@ -105,8 +107,11 @@ def _rest(settings: Settings) -> dict[str, str]:
     return {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": uri, **rest_login(settings)}
 
 
-def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool) -> dict[str, str]:
-    """What a Spark of our own is started with; where others start it, these are their affair."""
+def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool, classes: str = "") -> dict[str, str]:
+    """What a Spark of our own is started with; where others start it, these are their affair.
+
+    `classes` tells Java where it finds classes ready for use.
+    """
     settings.logs_dir.mkdir(parents=True, exist_ok=True)
     log4j = settings.logs_dir / "log4j2.properties"
     log4j.write_text(_LOG4J.format(folder=settings.logs_dir), encoding="utf-8")
@@ -124,7 +129,7 @@ def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool) -> dict
         # Spark proves after every rule that the plan is still one: for whoever writes rules.
         "spark.sql.lightweightPlanChangeValidation": "false",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{log4j.as_uri()}" {_CODE_CACHE} '
-        f"{_END_WITHOUT_MEMORY} {_STACK} {brief} {settings.spark_java_options}",
+        f"{_END_WITHOUT_MEMORY} {_STACK} {brief} {classes} {settings.spark_java_options}",
         "spark.executor.extraJavaOptions": _STACK,  # where the master is another machine
     }
 

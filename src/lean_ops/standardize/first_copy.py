@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from lean_ops.lake import sql
 from lean_ops.model.tables import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
@@ -22,6 +21,7 @@ _TURN: Final = "_file_turn"
 # So many hashes fit in every task's memory; more of them are sorted on disk.
 _HANDED_OUT: Final = 4_000_000
 _ROW: Final = tuple(column.name for column in RAW.columns)
+ROW: Final = ", ".join(_ROW)
 # What makes one copy the first: the lowest of these; the rest of the row only makes the choice repeatable.
 _ORDER: Final = ("ingestion_ts", "json_payload")
 COPY_ORDER: Final = (*_ORDER, *(name for name in _ROW if name not in {*_ORDER, *MESSAGE}))
@@ -30,9 +30,9 @@ _COPY: Final = ", ".join(COPY_ORDER)
 Address = tuple[str, int]
 
 
-def with_row_address(raw: str) -> str:
+def with_row_address(source: str) -> str:
     """SQL that selects RAW rows with the file and position that tell two equal rows apart."""
-    return f"SELECT {', '.join(_ROW)}, _file AS {_FILE}, _pos AS {_POSITION} FROM {raw}"  # noqa: S608  our own names
+    return f"SELECT {ROW}, _file AS {_FILE}, _pos AS {_POSITION} FROM {source}"  # noqa: S608  our own names
 
 
 def first_copies(
@@ -50,15 +50,6 @@ def first_copies(
     """
     rows = raw if observed is None else observed
     return _by_moving_ids(raw, earlier, rows, turns or {}).select(*_ROW)
-
-
-def all_but(rows: str, left_out: Iterable[Address]) -> str:
-    """SQL that selects RAW rows without those at the given addresses."""
-    positions: dict[str, list[str]] = {}
-    for file, position in left_out:
-        positions.setdefault(file, []).append(str(position))
-    among = (f"({_FILE} = {sql.text(file)} AND {_POSITION} IN ({', '.join(each)}))" for file, each in positions.items())
-    return f"SELECT {', '.join(_ROW)} FROM {rows} WHERE NOT ({' OR '.join(among) or 'false'})"  # noqa: S608  our own names
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.kernel import applied, call, java_class, named
 from lean_ops.model.envelope import ENVELOPE_SOURCES
+from lean_ops.standardize.first_copy import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from lean_ops.standardize.first_copy import Address
 
 PlaceCounts = dict[str, Counter[str]]
 
@@ -49,16 +52,9 @@ class Report:
     """Takes what the tasks of one job see; to be read when the job has ended."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
         self.sum = java_class(spark, "flatten.Report")()
         scala_context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001  pyspark has no other way to register it
         scala_context.register(self.sum)
-
-    @contextmanager
-    def seen(self, rows: str) -> Iterator[str]:
-        """Rows that a statement in the block reads, each of them counted as it passes."""
-        with named(self._spark, java_class(self._spark, "flatten.Seen")(self.sum)) as seen:
-            yield f"(SELECT * FROM {rows} WHERE {seen}(ingestion_ts))"  # noqa: S608  names are our own
 
     def read(self) -> Flattened:
         """The sums over all tasks that succeeded."""
@@ -68,6 +64,20 @@ class Report:
         return Flattened(*counts, places, tuple(seen["carried"]))
 
 
+@contextmanager
+def passing(spark: SparkSession, left_out: Iterable[Address], report: Report | None = None) -> Iterator[str]:
+    """A condition on RAW rows for statements in the block: all but those at these addresses meet it.
+
+    Every row that is asked about is counted, if there is a report.
+    """
+    positions: dict[str, list[str]] = {}
+    for file, position in left_out:
+        positions.setdefault(file, []).append(str(position))
+    text = json.dumps({"files": list(positions.items())}, ensure_ascii=False)
+    with named(spark, java_class(spark, "flatten.Seen")(_sum_of(report), text)) as name:
+        yield f"{name}(ingestion_ts, _file, _pos)"
+
+
 def flatten(first: DataFrame, column_by_pointer: Mapping[str, str], report: Report | None = None) -> DataFrame:
     """RAW rows with a struct FLAT: the given columns, `_extra`, and the error of a payload that was refused."""
     return applied(first, _function(first.sparkSession, column_by_pointer, report), _INPUT, FLAT)
@@ -75,13 +85,16 @@ def flatten(first: DataFrame, column_by_pointer: Mapping[str, str], report: Repo
 
 @contextmanager
 def flattened(spark: SparkSession, first: str, column_by_pointer: Mapping[str, str], report: Report) -> Iterator[str]:
-    """The same as a statement in the block reads it, of RAW rows that it reads as `first`."""
+    """The same as a statement in the block reads it, of RAW rows from `first`, which may say which ones."""
     with named(spark, _function(spark, column_by_pointer, report)) as name:
-        yield f"(SELECT *, {call(name, _INPUT)} AS {FLAT} FROM {first})"  # noqa: S608  names are quoted
+        yield f"(SELECT {ROW}, {call(name, _INPUT)} AS {FLAT} FROM {first})"  # noqa: S608  names are quoted
 
 
 def _function(spark: SparkSession, column_by_pointer: Mapping[str, str], report: Report | None) -> Any:
     layout = {"columns": list(column_by_pointer.items()), "taken": list(_METADATA_SOURCES.values())}
     text = json.dumps(layout, ensure_ascii=False)
-    report_sum = report.sum if report is not None else None
-    return java_class(spark, "flatten.Flatten")(text, report_sum, CARRIED_BYTES)
+    return java_class(spark, "flatten.Flatten")(text, _sum_of(report), CARRIED_BYTES)
+
+
+def _sum_of(report: Report | None) -> Any:
+    return report.sum if report is not None else None

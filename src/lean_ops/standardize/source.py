@@ -13,7 +13,7 @@ from lean_ops.lake.file_rows import read_columns
 from lean_ops.lake.ranges import files_of_range, iceberg_reader, range_of, spark_name
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import topic_file
-from lean_ops.standardize.first_copy import MESSAGE, with_row_address
+from lean_ops.standardize.first_copy import MESSAGE
 from lean_ops.standardize.repeats import EarlierFiles
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def _times_of(files: Iterable[TopicFile]) -> tuple[datetime, datetime] | None:
 
 
 def raw_rows(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> str:
-    """The RAW rows of a batch with their addresses, as SQL."""
-    return f"({with_row_address(range_of(spark, lake, batch, files.size))})"
+    """What a statement reads the RAW rows of a batch from."""
+    return range_of(spark, lake, batch, files.size)
 
 
 def within(column: str, intervals: Iterable[tuple[datetime, datetime]]) -> Column:

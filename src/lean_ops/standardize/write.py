@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -13,8 +13,17 @@ from lean_ops.lake.error_rows import completed
 from lean_ops.lake.ranges import source_table
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, all_but, first_copies, may_be_copies
-from lean_ops.standardize.flatten import ERROR_MESSAGE, ERROR_TYPE, FLAT, PlaceCounts, Report, flatten, flattened
+from lean_ops.standardize.first_copy import MESSAGE, ROW, first_copies, may_be_copies, with_row_address
+from lean_ops.standardize.flatten import (
+    ERROR_MESSAGE,
+    ERROR_TYPE,
+    FLAT,
+    PlaceCounts,
+    Report,
+    flatten,
+    flattened,
+    passing,
+)
 from lean_ops.standardize.repeats import rows_to_leave_out
 from lean_ops.standardize.source import (
     RangeFiles,
@@ -81,21 +90,24 @@ class BatchFrames:
     def first_copies(self) -> DataFrame:
         """New messages that still need a look."""
         if self.left_out is not None:
-            return self.spark.sql(all_but(self.raw, self.left_out))
-        return first_copies(self._frame(self.raw), self.earlier, turns=self.turns)
+            with passing(self.spark, self.left_out) as first:
+                return self.spark.sql(f"SELECT {ROW} FROM {self.raw} WHERE {first}")  # noqa: S608  names are our own
+        return first_copies(self.with_addresses(), self.earlier, turns=self.turns)
 
     @contextmanager
-    def first_copies_of(self, rows: str) -> Iterator[str]:
-        """The same as a statement in the block reads them; `rows` is `raw` as each row is to pass exactly once."""
-        if self.left_out is not None:
-            yield f"({all_but(rows, self.left_out)})"
-        else:
-            frame = first_copies(self._frame(self.raw), self.earlier, self._frame(rows), self.turns)
+    def first_copies_of(self, report: Report) -> Iterator[str]:
+        """What a statement in the block reads them from; each row of the batch is counted as it passes."""
+        with passing(self.spark, self.left_out or (), report) as seen:
+            if self.left_out is not None:
+                yield f"{self.raw} WHERE {seen}"
+                return
+            frame = first_copies(self.with_addresses(), self.earlier, self.with_addresses(f" WHERE {seen}"), self.turns)
             with sql.viewed(frame) as view:
                 yield view
 
-    def _frame(self, rows: str) -> DataFrame:
-        return self.spark.sql(f"SELECT * FROM {rows}")  # noqa: S608  names are our own
+    def with_addresses(self, which: str = "") -> DataFrame:
+        """All rows of the batch with their addresses."""
+        return self.spark.sql(with_row_address(self.raw + which))
 
 
 def batch_frames(
@@ -110,10 +122,10 @@ def batch_frames(
         left_out = rows_to_leave_out(lake.load(source_table(lake, batch)).io, files.paths, earlier.files(), turns)
     if left_out is not None:
         return BatchFrames(spark, batch, files, raw, None, left_out)
-    ids = earlier.messages(spark, lake)
-    if ids is not None and earlier.rows > _MANY_EARLIER:
-        ids = may_be_copies(ids, spark.sql(f"SELECT * FROM {raw}"), records)  # noqa: S608  names are our own
-    return BatchFrames(spark, batch, files, raw, ids, None, turns)
+    frames = BatchFrames(spark, batch, files, raw, earlier.messages(spark, lake), None, turns)
+    if frames.earlier is not None and earlier.rows > _MANY_EARLIER:
+        return replace(frames, earlier=may_be_copies(frames.earlier, frames.with_addresses(), records))
+    return frames
 
 
 class _Job:
@@ -126,8 +138,7 @@ class _Job:
     def flat(self) -> Iterator[str]:
         """The flat rows as the one statement of the block reads them: all in one, so that Spark looks at it once."""
         with (
-            self._report.seen(self._frames.raw) as rows,
-            self._frames.first_copies_of(rows) as first,
+            self._frames.first_copies_of(self._report) as first,
             flattened(self._frames.spark, first, self._columns, self._report) as flat,
         ):
             yield flat

@@ -1,6 +1,9 @@
 package leanops;
 
+import static java.util.stream.Collectors.joining;
+
 import java.io.Serializable;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -9,19 +12,19 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A question about one column of a row; Spark calls the subclass's {@code invoke} with the bare value, or
+ * A question about some columns of a row; Spark calls the subclass's {@code invoke} with the bare values, or
  * {@code produceResult} where it has none.
  */
 public abstract class RowPredicate implements UnboundFunction, ScalarFunction<Boolean>, Serializable {
   private static final long serialVersionUID = 1L;
 
   private final String name;
-  private final DataType input;
+  private final DataType[] inputs;
 
-  /** A question by this name about a column of this type. */
-  protected RowPredicate(String name, DataType input) {
+  /** A question by this name about columns of these types. */
+  protected RowPredicate(String name, DataType... inputs) {
     this.name = name;
-    this.input = input;
+    this.inputs = inputs;
   }
 
   @Override
@@ -31,20 +34,20 @@ public abstract class RowPredicate implements UnboundFunction, ScalarFunction<Bo
 
   @Override
   public final String description() {
-    return name + "(" + input.simpleString() + ") - boolean";
+    return Arrays.stream(inputs).map(DataType::simpleString).collect(joining(", ", name + "(", ") - boolean"));
   }
 
   @Override
   public final BoundFunction bind(StructType columns) {
-    if (columns.length() != 1) {
-      throw new UnsupportedOperationException(name + " takes one column, and there are " + columns.length());
+    if (columns.length() != inputs.length) {
+      throw new UnsupportedOperationException(description() + ": there are " + columns.length() + " columns");
     }
     return this;
   }
 
   @Override
   public final DataType[] inputTypes() {
-    return new DataType[] {input};
+    return inputs.clone();
   }
 
   @Override
