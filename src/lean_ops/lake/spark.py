@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.class_archive import ClassArchive
-from lean_ops.lake.jars import AWS_JARS
+from lean_ops.lake.jars import AWS_JARS, jar_files
 from lean_ops.lake.java import find_java
 from lean_ops.lake.java_process import (
     forget_ended_java,
@@ -20,7 +20,7 @@ from lean_ops.lake.java_process import (
     way_of_ending,
 )
 from lean_ops.lake.kernel_jar import FUNCTIONS_CLASS, KERNEL_NAME, spark_jars
-from lean_ops.lake.spark_conf import session_conf, start_conf
+from lean_ops.lake.spark_conf import class_path_after, session_conf, start_conf
 from lean_ops.model.errors import TerminalError, TransientError
 
 if TYPE_CHECKING:
@@ -161,17 +161,19 @@ class SparkSessions:
 
         forget_ended_java()
         java = find_java(self._settings.cache_dir, os.environ)
-        more = AWS_JARS if self._settings.profile == "aws" else ()
-        jars = spark_jars(self._settings.cache_dir, java, self._notice, more=more)
+        cache = self._settings.cache_dir
+        jars = spark_jars(cache, java, self._notice)
+        cloud = jar_files(cache, java, notice=self._notice, jars=AWS_JARS) if self._settings.profile == "aws" else ()
         conf = SparkConf().setAppName("lean-ops").setMaster(self._settings.spark_master)
-        classes = ClassArchive.of(self._settings.cache_dir, java, jars).options
-        start = start_conf(self._settings, jars, self._is_brief, classes)
+        classes = ClassArchive.of(cache, java, jars).options
+        start = start_conf(self._settings, (jars, cloud), self._is_brief, classes)
         conf.setAll(list({**session_conf(self._settings), **start}.items()))
         os.environ.update(
             JAVA_HOME=str(java.home),
             SPARK_HOME=str(Path(pyspark.__file__).parent),
             SPARK_LOCAL_IP="127.0.0.1",
             PYSPARK_PYTHON=sys.executable,
+            SPARK_DIST_CLASSPATH=class_path_after(cloud, os.environ),
         )
         self._java = java_of_this_process(conf, self._settings.logs_dir / "spark-start.log")
         return conf

@@ -107,17 +107,19 @@ def _rest(settings: Settings) -> dict[str, str]:
     return {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": uri, **rest_login(settings)}
 
 
-def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool, classes: str = "") -> dict[str, str]:
+def start_conf(
+    settings: Settings, jars: tuple[Sequence[Path], Sequence[Path]], is_brief: bool, classes: str = ""
+) -> dict[str, str]:
     """What a Spark of our own is started with; where others start it, these are their affair.
 
-    `classes` tells Java where it finds classes ready for use.
+    `jars` are those before and those after Spark's own; `classes` tells Java where it finds classes ready for use.
     """
     settings.logs_dir.mkdir(parents=True, exist_ok=True)
     log4j = settings.logs_dir / "log4j2.properties"
     log4j.write_text(_LOG4J.format(folder=settings.logs_dir), encoding="utf-8")
     brief = _BRIEF_WORK.format(memory=settings.spark_driver_memory) if is_brief else ""
     return {
-        **_jar_conf(settings.spark_master, jars),
+        **_jar_conf(settings.spark_master, *jars),
         "spark.driver.memory": settings.spark_driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -134,8 +136,17 @@ def start_conf(settings: Settings, jars: Sequence[Path], is_brief: bool, classes
     }
 
 
-def _jar_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
+def _jar_conf(master: str, before: Sequence[Path], after: Sequence[Path]) -> dict[str, str]:
     """On one machine the jars go on the class path, which starts faster than handing them out to executors."""
     if master.startswith("local"):
-        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
-    return {"spark.jars": ",".join(map(str, jars))}
+        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, before))}
+    return {"spark.jars": ",".join(map(str, (*before, *after)))}
+
+
+def class_path_after(jars: Sequence[Path], environ: Mapping[str, str]) -> str:
+    """What Spark's launcher puts behind Spark's own jars: these, once, and what is there already.
+
+    Classes that are kept ready (lake/class_archive.py) serve every class path that begins as theirs.
+    """
+    there = environ.get("SPARK_DIST_CLASSPATH", "").split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys(part for part in (*there, *map(str, jars)) if part))

@@ -13,7 +13,7 @@ from tests.integration.aws.catalogs import Cloud, glue_cloud, rest_cloud, strict
 from tests.integration.aws.job_scene import Account, account_on, report
 from tests.servers.server import Server
 
-from lean_ops.lake.jars import AWS_JARS
+from lean_ops.lake.jars import AWS_JARS, jar_files
 from lean_ops.lake.java import find_java
 from lean_ops.lake.kernel_jar import spark_jars
 from lean_ops.settings import load_settings
@@ -113,7 +113,8 @@ def test_under_spark_submit_the_same_job_uses_the_spark_it_was_started_in(accoun
     account.submit("events")
     account.land("events", [("m1", "k1", GOOD)])
     cache = load_settings({"profile": "aws"}).settings.cache_dir
-    jars = spark_jars(cache, find_java(cache, os.environ), lambda _: None, more=AWS_JARS)
+    java = find_java(cache, os.environ)
+    jars = (*jar_files(cache, java, jars=AWS_JARS), *spark_jars(cache, java, lambda _: None))
     without = account.submitted("standardized", ["events"], jars[:-1])
     assert without.returncode == 1
     assert "without our jar" in without.stdout  # spark-submit sends all that Python says there

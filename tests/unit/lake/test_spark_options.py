@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from lean_ops.lake.spark import SparkSessions, prepare_for
-from lean_ops.lake.spark_conf import start_conf
+from lean_ops.lake.spark_conf import class_path_after, start_conf
 from lean_ops.settings import Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
@@ -24,7 +23,7 @@ def sessions(tmp_path: Path) -> SparkSessions:
 
 
 def java_options(sessions: SparkSessions) -> list[str]:
-    return start_conf(sessions._settings, (), sessions._is_brief)["spark.driver.extraJavaOptions"].split()
+    return start_conf(sessions._settings, ((), ()), sessions._is_brief)["spark.driver.extraJavaOptions"].split()
 
 
 @pytest.mark.parametrize(
@@ -126,3 +125,27 @@ def test_nothing_is_left_of_the_batch_before(session: RecordingSession, before: 
     prepared(session, before)
     for records in (5, 50_000, 5_000_000):
         assert prepared(session, records) == prepared(RecordingSession(), records)
+
+
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [
+        ("local[2]", {"spark.driver.extraClassPath": "/a.jar:/b.jar"}),
+        ("spark://far:7077", {"spark.jars": "/a.jar,/b.jar,/c.jar"}),
+    ],
+)
+def test_jars_of_the_cloud_come_after_sparks_own_so_that_classes_kept_ready_serve_both(
+    tmp_path: Path, master: str, told: dict[str, str]
+) -> None:
+    settings = Settings(home=tmp_path / "home", spark_master=master)
+    conf = start_conf(settings, ((Path("/a.jar"), Path("/b.jar")), (Path("/c.jar"),)), False, "-Xready")
+    assert {key: value for key, value in conf.items() if "jars" in key or "ClassPath" in key} == told
+    assert "-Xready" in conf["spark.driver.extraJavaOptions"].split()
+
+
+def test_what_is_behind_sparks_jars_stays_there_and_ours_comes_once() -> None:
+    ours = [Path("/c.jar")]
+    assert class_path_after([], {}) == ""
+    once = class_path_after(ours, {"SPARK_DIST_CLASSPATH": "/theirs/*"})
+    assert once == "/theirs/*:/c.jar"
+    assert class_path_after(ours, {"SPARK_DIST_CLASSPATH": once}) == once
