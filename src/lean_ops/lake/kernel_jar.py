@@ -47,7 +47,7 @@ def spark_jars(
 ) -> tuple[Path, ...]:
     """What Spark's class path needs beyond Spark: Iceberg's jars and ours. The first call fetches, compiles."""
     ours = kernel_jar(cache_dir, java, notice, sources)
-    return (*jar_files(cache_dir, java, notice=notice), ours)
+    return (*jar_files(cache_dir, java, notice=notice, jars=JARS), ours)
 
 
 def kernel_jar(cache_dir: Path, java: JavaHome, notice: Callable[[str], None], sources: Path = _SOURCES) -> Path:
