@@ -12,13 +12,21 @@ from pyspark.sql import Row, SparkSession
 from tests.spark.driver import TopicDriver
 from tests.spark.test_any_batches import any_batches
 
+from lean_ops.lake.ranges import range_of
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import TopicFile
 from lean_ops.model.batch import Batch, Zone
-from lean_ops.standardize.first_copy import MESSAGE, ROW, Address, first_copies, may_be_copies, with_row_address
-from lean_ops.standardize.flatten import passing
+from lean_ops.standardize.first_copy import (
+    MESSAGE,
+    ROW,
+    Address,
+    first_copies,
+    may_be_copies,
+    passing,
+    with_row_address,
+)
 from lean_ops.standardize.repeats import EarlierFiles, rows_to_leave_out
-from lean_ops.standardize.source import range_files, raw_rows
+from lean_ops.standardize.source import range_files
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +43,7 @@ def test_moving_ids_knows_turns_as_reading_ids_does(topic: TopicDriver) -> None:
     lake, spark = topic.services.lake, topic.services.sessions.mine()
     batch = Batch(topic.name, Zone.STANDARDIZED, None, history_of(lake.load(lake.names.raw(topic.name))).head or 0, "1")
     files = range_files(lake, batch)
-    rows_of_raw = raw_rows(spark, lake, batch, files)
+    rows_of_raw = range_of(spark, lake, batch, files.size)
     raw = spark.sql(with_row_address(rows_of_raw))
     by_second = {row["ingestion_ts"]: row["_row_file"] for row in raw.collect()}
     for turns, wanted in (({3: 0, 2: 1, 1: 2}, 3), ({3: 2, 2: 0, 1: 1}, 2), ({3: 2, 1: 1}, 2), ({}, 1)):
@@ -54,7 +62,7 @@ def test_reading_ids_and_moving_ids_find_the_same_first_copies(topic: TopicDrive
     assert head is not None
     batch = Batch(topic.name, Zone.STANDARDIZED, None, head, "1.0.0")
     files = range_files(lake, batch)
-    rows_of_raw = raw_rows(spark, lake, batch, files)
+    rows_of_raw = range_of(spark, lake, batch, files.size)
     raw = spark.sql(with_row_address(rows_of_raw))
     earlier = raw.select(*MESSAGE).where("message_id < 'm15'")
     seen = str(tmp_path / "seen.parquet")

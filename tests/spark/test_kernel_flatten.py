@@ -20,7 +20,9 @@ from tests.reference.payload import Refusal, parse_payload
 from tests.unit.standardize.test_flattening_cases import ONE_PAYLOAD_CASES
 from tests.unit.standardize.test_payload import ACCEPTED, REFUSED
 
-from lean_ops.standardize.flatten import FLAT, Flattened, Report, flatten, passing
+from lean_ops.lake import sql
+from lean_ops.standardize.first_copy import passing
+from lean_ops.standardize.flatten import FLAT, Flattened, Report, flatten
 from lean_ops.wiring import Services
 
 pytestmark = pytest.mark.spark
@@ -143,13 +145,11 @@ def test_the_sums_of_many_tasks_are_the_sums_of_one(services: Services) -> None:
 def test_every_row_is_counted_and_goes_on_unless_it_is_left_out(services: Services) -> None:
     spark = services.sessions.mine()
     rows = [(1, 5, "a", 0), (2, None, "a", 1), (3, 9, "a", 2), (4, 7, HARD_NAME, 2), (5, 1, HARD_NAME, 0)]
-    spark.createDataFrame(rows, "number int, ingestion_ts long, _file string, _pos long").createOrReplaceTempView(
-        "given"
-    )
+    frame = spark.createDataFrame(rows, "number int, ingestion_ts long, _file string, _pos long")
     for left_out, wanted in ({(): [1, 2, 3, 4, 5], (("a", 1), (HARD_NAME, 2), ("a", 7), ("b", 0)): [1, 3, 5]}).items():
         report = Report(spark)
-        with passing(spark, left_out, report) as condition:  # a task reads: Spark looks at bare values while it plans
-            given = "(SELECT /*+ REPARTITION(1) */ * FROM given)"
+        with sql.viewed(frame) as view, passing(spark, left_out, report) as condition:
+            given = f"(SELECT /*+ REPARTITION(1) */ * FROM {view})"  # noqa: S608  a task reads it, not the planner
             found = spark.sql(f"SELECT number FROM {given} WHERE {condition}").collect()  # noqa: S608  our own words
         assert sorted(row["number"] for row in found) == wanted
         read = report.read()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from lean_ops.lake.kernel import java_class, named
 from lean_ops.model.tables import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lean_ops.standardize.flatten import Report
 
 MESSAGE: Final = ("message_id", "publish_time")
 _FILE: Final = "_row_file"
@@ -50,6 +55,21 @@ def first_copies(
     """
     rows = raw if observed is None else observed
     return _by_moving_ids(raw, earlier, rows, turns or {}).select(*_ROW)
+
+
+@contextmanager
+def passing(spark: SparkSession, left_out: Iterable[Address], report: Report | None = None) -> Iterator[str]:
+    """A condition on RAW rows for statements in the block: all but those at these addresses meet it.
+
+    Every row that is asked about is counted, if there is a report.
+    """
+    positions: dict[str, list[str]] = {}
+    for file, position in left_out:
+        positions.setdefault(file, []).append(str(position))
+    text = json.dumps({"files": list(positions.items())}, ensure_ascii=False)
+    report_sum = report.sum if report is not None else None
+    with named(spark, java_class(spark, "flatten.Seen")(report_sum, text)) as name:
+        yield f"{name}(ingestion_ts, _file, _pos)"
 
 
 def may_be_copies(messages: DataFrame, raw: DataFrame, records: int) -> DataFrame:

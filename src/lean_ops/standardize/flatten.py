@@ -13,11 +13,9 @@ from lean_ops.model.envelope import ENVELOPE_SOURCES
 from lean_ops.standardize.first_copy import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from lean_ops.standardize.first_copy import Address
 
 PlaceCounts = dict[str, Counter[str]]
 
@@ -64,20 +62,6 @@ class Report:
         return Flattened(*counts, places, tuple(seen["carried"]))
 
 
-@contextmanager
-def passing(spark: SparkSession, left_out: Iterable[Address], report: Report | None = None) -> Iterator[str]:
-    """A condition on RAW rows for statements in the block: all but those at these addresses meet it.
-
-    Every row that is asked about is counted, if there is a report.
-    """
-    positions: dict[str, list[str]] = {}
-    for file, position in left_out:
-        positions.setdefault(file, []).append(str(position))
-    text = json.dumps({"files": list(positions.items())}, ensure_ascii=False)
-    with named(spark, java_class(spark, "flatten.Seen")(_sum_of(report), text)) as name:
-        yield f"{name}(ingestion_ts, _file, _pos)"
-
-
 def flatten(first: DataFrame, column_by_pointer: Mapping[str, str], report: Report | None = None) -> DataFrame:
     """RAW rows with a struct FLAT: the given columns, `_extra`, and the error of a payload that was refused."""
     return applied(first, _function(first.sparkSession, column_by_pointer, report), _INPUT, FLAT)
@@ -93,8 +77,5 @@ def flattened(spark: SparkSession, first: str, column_by_pointer: Mapping[str, s
 def _function(spark: SparkSession, column_by_pointer: Mapping[str, str], report: Report | None) -> Any:
     layout = {"columns": list(column_by_pointer.items()), "taken": list(_METADATA_SOURCES.values())}
     text = json.dumps(layout, ensure_ascii=False)
-    return java_class(spark, "flatten.Flatten")(text, _sum_of(report), CARRIED_BYTES)
-
-
-def _sum_of(report: Report | None) -> Any:
-    return report.sum if report is not None else None
+    report_sum = report.sum if report is not None else None
+    return java_class(spark, "flatten.Flatten")(text, report_sum, CARRIED_BYTES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from lean_ops.lake.file_rows import read_columns
-from lean_ops.lake.ranges import files_of_range, iceberg_reader, range_of, spark_name
+from lean_ops.lake.ranges import files_of_range, iceberg_reader, spark_name
 from lean_ops.lake.snapshots import history_of
 from lean_ops.lake.topic_files import topic_file
 from lean_ops.standardize.first_copy import MESSAGE
@@ -85,11 +85,6 @@ def _times_of(files: Iterable[TopicFile]) -> tuple[datetime, datetime] | None:
     if None in firsts or None in lasts:
         return None
     return _EPOCH_TIME + timedelta(microseconds=min(firsts)), _EPOCH_TIME + timedelta(microseconds=max(lasts) + 1)
-
-
-def raw_rows(spark: SparkSession, lake: Lake, batch: Batch, files: RangeFiles) -> str:
-    """What a statement reads the RAW rows of a batch from."""
-    return range_of(spark, lake, batch, files.size)
 
 
 def within(column: str, intervals: Iterable[tuple[datetime, datetime]]) -> Column:

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from lean_ops.lake import sql
 from lean_ops.lake.error_rows import completed
-from lean_ops.lake.ranges import source_table
+from lean_ops.lake.ranges import range_of, source_table
 from lean_ops.lake.staging import Stage, commit_properties
 from lean_ops.model.tables import BATCH_ID, ENVELOPE_NAMES, EXTRA, PARSE_ERRORS
-from lean_ops.standardize.first_copy import MESSAGE, ROW, first_copies, may_be_copies, with_row_address
+from lean_ops.standardize.first_copy import MESSAGE, ROW, first_copies, may_be_copies, passing, with_row_address
 from lean_ops.standardize.flatten import (
     ERROR_MESSAGE,
     ERROR_TYPE,
@@ -22,14 +22,12 @@ from lean_ops.standardize.flatten import (
     Report,
     flatten,
     flattened,
-    passing,
 )
 from lean_ops.standardize.repeats import rows_to_leave_out
 from lean_ops.standardize.source import (
     RangeFiles,
     earlier_messages,
     range_files,
-    raw_rows,
     within,
 )
 
@@ -115,7 +113,7 @@ def batch_frames(
 ) -> BatchFrames:
     """The frames of a batch; `settled` says that this batch's refused messages are kept already."""
     files = range_files(lake, batch)
-    raw = raw_rows(spark, lake, batch, files)
+    raw = range_of(spark, lake, batch, files.size)
     earlier = earlier_messages(lake, ground, batch, files, with_own=settled)
     left_out, turns = None, ground.turns(batch)
     if records + earlier.rows <= _SMALL_ROWS and files.size <= _SMALL_BYTES:

@@ -61,8 +61,8 @@ def _play(services: Services, option: str) -> None:
 
     with tempfile.TemporaryDirectory(prefix="lean-ops-prepare-") as folder:
         home = Path(folder)
-        update = {"home": home, "profile": "embedded", "spark_java_options": option, "database_prefix": ""}
-        settings = services.settings.model_copy(update=update)
+        given = {"profile": "embedded", "database_prefix": "", "spark_master": "local[*]", "spark_java_options": option}
+        settings = services.settings.model_copy(update={"home": home, **given})
         rehearsal = replace(services, loaded=services.loaded.model_copy(update={"settings": settings}))
         log_into(settings.logs_dir)
         try:
