@@ -214,7 +214,9 @@ def test_told_to_end_it_ends_in_time_and_has_acknowledged_only_what_is_in_the_qu
     drain.take(url)
     confirmed = set(drain.bodies(url))
     rest = scene.pull_rest("events")
-    assert confirmed | rest == ids
+    assert len(rest) >= bridge.told("stopped")[0]["given_back"]
+    # What was on its way to the bridge when it hung up is still leased to it, until its deadline is over.
+    wait_until(lambda: rest.update(scene.pull_rest("events")) or confirmed | rest == ids, 30, "the rest's return")
     assert len(rest) > 100
 
 
