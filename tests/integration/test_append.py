@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lean_ops.lake.append import append_files, write_files
@@ -78,6 +79,23 @@ def test_two_partition_fields_make_a_file_for_each_pair(lake: Lake) -> None:
         ((None, 0), 1),
         ((None, None), 1),
     ]
+
+
+@pytest.mark.parametrize("times", [1, 500], ids=["in few runs", "mixed"])
+def test_rows_of_a_partition_stay_in_their_order_however_they_are_mixed(lake: Lake, times: int) -> None:
+    table = table_of(lake, BY_NAME, BY_DAY)
+    some = (("a", 0), ("b", 0), ("a", 1), ("a", DAY), (None, 0), ("b", None))
+    rows = rows_of(table, *((*row, number) for number, row in enumerate(some * times)))
+    assert written(table, rows) == [
+        (("a", 0), 2 * times),
+        (("a", 1), times),
+        (("b", 0), times),
+        (("b", None), times),
+        ((None, 0), times),
+    ]
+    for task in table.scan(row_filter="name = 'a'").plan_files():
+        numbers = pq.read_table(task.file.file_path.removeprefix("file://")).column("number").to_pylist()
+        assert numbers == sorted(numbers)
 
 
 def test_no_rows_make_no_file(lake: Lake) -> None:

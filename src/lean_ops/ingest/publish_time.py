@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final
 
 _SHAPE: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 ).fullmatch
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-END_SECOND: Final = (date(2101, 1, 1).toordinal() - _EPOCH_DAY) * 86_400
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_END_DAY: Final = (date(2101, 1, 1) - _EPOCH.date()).days
+END_SECOND: Final = _END_DAY * 86_400
+# yyyy-mm-ddThh:mm:ss.fZ with up to six f: its signs stand three apart, and what Python's parser takes so far is right.
+_USUAL_SIGNS: Final = "--T::."
+_USUAL_LENGTHS: Final = range(22, 28)
 
 
 def parse_publish_time(text: str) -> int | None:
@@ -19,11 +23,24 @@ def parse_publish_time(text: str) -> int | None:
 
     A time without a zone is UTC, digits past the microsecond are cut, and a leap second is the next one.
     """
+    if len(text) in _USUAL_LENGTHS and text[4:20:3] == _USUAL_SIGNS and text[-1] == "Z":
+        try:
+            since = datetime.fromisoformat(text) - _EPOCH
+        except ValueError:
+            return _closer_look(text)  # it knows leap seconds, too
+        if 0 <= since.days < _END_DAY:
+            return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        return None
+    return _closer_look(text)
+
+
+def _closer_look(text: str) -> int | None:
+    """The same of a text in any form; several times slower."""
     shape = _SHAPE(text)
     if shape is None:
         return None
     minute, second, fraction, zone = shape.groups()
-    start, ahead = _start_of(minute), 0 if zone == "Z" else _seconds_ahead(zone)
+    start, ahead = _start_of(minute), _seconds_ahead(zone)
     if start is None or ahead is None or second > "60":
         return None
     seconds = start + int(second) - ahead
@@ -37,7 +54,7 @@ def _start_of(minute: str) -> int | None:
     """The second at which `yyyy-mm-ddThh:mm` starts; messages share few minutes, so each is worked out once."""
     clock = _seconds_of(minute[11:])
     try:
-        day = (date.fromisoformat(minute[:10]).toordinal() - _EPOCH_DAY) * 86_400
+        day = (date.fromisoformat(minute[:10]) - _EPOCH.date()).days * 86_400
     except ValueError:
         return None
     return None if clock is None else day + clock

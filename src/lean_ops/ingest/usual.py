@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from lean_ops.ingest.publish_time import parse_publish_time
+from lean_ops.ingest.scan import is_surely_no_json
 from lean_ops.model.envelope import RawRow
 
 
@@ -45,6 +46,7 @@ class _Payload(_Envelope, gc=False):
 
 
 _NOTHING: Final = _Envelope()
+_NO_OBJECT: Final = _Payload()
 _read_body: Final = msgspec.json.Decoder(_Body).decode
 _read_payload: Final = msgspec.json.Decoder(_Payload).decode
 _read_text: Final = msgspec.json.Decoder(str).decode
@@ -57,7 +59,7 @@ def usual_row(body: bytes, topic: str, arrived: int) -> RawRow | None:
         payload = _text(found.payload)
         key, period, correlation = found.idempotency_key, found.period_reference, found.correlation_id
         if payload and not (key and period and correlation):
-            top = _read_payload(payload)
+            top = _top(payload)
             inner = top.metadata or _NOTHING
             key = key or _key(inner) or _key(top)
             period = period or _period(inner) or _period(top)
@@ -78,6 +80,18 @@ def _text(payload: msgspec.Raw) -> str | None:
     if text[0] == '"':
         return _read_text(text)
     return None if text == "null" else text
+
+
+def _top(payload: str) -> _Payload:
+    """What a payload says; nothing if it is no JSON, which happens often enough to be quick about it."""
+    try:
+        return _read_payload(payload)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if is_surely_no_json(payload):
+            return _NO_OBJECT
+        raise
 
 
 def _key(names: _Envelope) -> str | None:

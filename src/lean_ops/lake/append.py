@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # On top of pyiceberg's own four retries in each, which give up when many write to one table at once.
 _ROUNDS: Final = 10
+_MOST_RUNS: Final = 256
 
 
 def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
@@ -45,41 +46,69 @@ def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
 
 
 def _partitions(table: Table, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
-    """The rows by partition; nothing is copied where there is but one, while pyiceberg would copy all rows twice."""
+    """The rows by partition, in their order; pyiceberg would copy all of them twice."""
     from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 
-    schema, fields = table.schema(), table.spec().fields
-    if not fields:
+    schema, spec = table.schema(), table.spec()
+    if not spec.fields:
         yield None, rows
         return
-    values = {str(field.field_id): _transformed(schema, field, rows) for field in fields}
-    found = _distinct(values)
-    for one in found:
-        parts = [PartitionFieldValue(field, one[str(field.field_id)]) for field in fields]
-        part = rows if len(found) == 1 else rows.filter(_where(values, one))
-        yield PartitionKey(parts, table.spec(), schema), part
+    columns = [_transformed(schema, field, rows) for field in spec.fields]
+    for values, part in _by_value(columns, rows):
+        parts = [PartitionFieldValue(*each) for each in zip(spec.fields, values, strict=True)]
+        yield PartitionKey(parts, spec, schema), part
 
 
-def _transformed(schema: Schema, field: PartitionField, rows: pa.Table) -> pa.ChunkedArray:
+def _transformed(schema: Schema, field: PartitionField, rows: pa.Table) -> pa.Array:
     """A partition field's value in each row."""
     source = schema.find_field(field.source_id)
-    return field.transform.pyarrow_transform(source.field_type)(rows.column(source.name))
+    return field.transform.pyarrow_transform(source.field_type)(rows.column(source.name)).combine_chunks()
 
 
-def _distinct(values: Mapping[str, pa.ChunkedArray]) -> list[dict[str, Any]]:
+def _by_value(columns: Sequence[pa.Array], rows: pa.Table) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """The rows by what the columns have for them.
+
+    Messages come about as they were published, so that a value's rows stand in few runs: those are cut out, and no
+    row is copied. Where they are mixed, each value's rows are picked.
+    """
+    import pyarrow as pa
+
+    ends = _ends_of_runs(columns)
+    if len(ends) > _MOST_RUNS:
+        for values in _distinct(columns):
+            yield values, rows.filter(_where(columns, values))
+        return
+    runs: dict[tuple[Any, ...], list[pa.Table]] = {}
+    for start, end in itertools.pairwise([0, *ends]):
+        values = tuple(column[start].as_py() for column in columns)
+        runs.setdefault(values, []).append(rows.slice(start, end - start))
+    for values, parts in runs.items():
+        yield values, pa.concat_tables(parts)
+
+
+def _ends_of_runs(columns: Sequence[pa.Array]) -> list[int]:
+    """Where a row begins that differs from the one before it, and where the last one ends."""
+    import pyarrow.compute as pc
+
+    return sorted({end for column in columns for end in pc.run_end_encode(column).run_ends.to_pylist()})
+
+
+def _distinct(columns: Sequence[pa.Array]) -> list[tuple[Any, ...]]:
     """Each combination of values once."""
     import pyarrow as pa
 
-    combinations: list[dict[str, Any]] = pa.table(dict(values)).group_by(list(values)).aggregate([]).to_pylist()
-    return combinations
+    names = [str(position) for position in range(len(columns))]
+    combinations = pa.table(list(columns), names).group_by(names).aggregate([])
+    return list(zip(*(combinations.column(name).to_pylist() for name in names), strict=True))
 
 
-def _where(values: Mapping[str, pa.ChunkedArray], one: Mapping[str, Any]) -> pa.ChunkedArray:
-    """In which rows the values are those of one combination."""
+def _where(columns: Sequence[pa.Array], values: Sequence[Any]) -> pa.Array:
+    """In which rows the columns have these values."""
     import pyarrow.compute as pc
 
     is_equal = (
-        pc.is_null(column) if one[name] is None else pc.equal(column, one[name]) for name, column in values.items()
+        pc.is_null(column) if value is None else pc.equal(column, value)
+        for column, value in zip(columns, values, strict=True)
     )
     return functools.reduce(pc.and_kleene, is_equal)
 

@@ -38,6 +38,8 @@ USUAL = {
     "an object without metadata": body_of({"period_reference": "2026-02"}),
     "names of the body itself": body_of({"a": 1}, idempotency_key="k", period_reference="p", correlation_id="c"),
     "a payload in a string": body_of(json.dumps({"idempotencyKeyResource": "k"})),
+    "a payload of plain words": body_of("plain words", idempotency_key="k"),
+    "a payload that breaks off": body_of('{"correlationId":"c","a":{"b":1'),
     "no payload": body_of(None),
     "the other spellings": json.dumps({"messageId": "m", "publishTime": TIME, "payload": {}}).encode(),
     "escapes and accents": '{"message_id":"\\u00e9é","publish_time":"2026-02-03T10:15:30Z","payload":{"é":1}}'.encode(),
@@ -60,7 +62,6 @@ UNUSUAL = {
     "metadata that is no object": body_of({"_metadata": "k", "correlation_id": "c"}),
     "half of a surrogate pair": body_of({"correlation_id": "\ud800"}),
     "a payload that is a number": body_of(12),
-    "a payload of plain words": body_of("plain words"),
     "no payload at all": b'{"message_id":"m","publish_time":"2026-02-03T10:15:30Z"}',
     "no object": b"[1]",
     "a deep payload": b'{"message_id":"m","publish_time":"2026-02-03T10:15:30Z","payload":'
