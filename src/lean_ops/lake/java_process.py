@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from lean_ops.model.errors import TransientError
+
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from pyspark import SparkConf
@@ -55,7 +57,10 @@ def java_of_this_process(conf: SparkConf, log: Path) -> subprocess.Popen[bytes]:
 
 
 def end_java(seconds: float) -> None:
-    """End this process's virtual machine and wait for it, so long; nothing happens if it has none."""
+    """End this process's virtual machine and wait for it; nothing happens if it has none.
+
+    TransientError if it has not ended in so many seconds: then it is killed.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -63,8 +68,19 @@ def end_java(seconds: float) -> None:
         return
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(seconds)
-    forget_ended_java()
+    try:
+        gateway.proc.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        gateway.proc.kill()
+        gateway.proc.wait()
+        raise TransientError(
+            "Spark's Java did not end and was killed",
+            where=f"process {gateway.proc.pid}",
+            expected=f"an end within {seconds:.0f} seconds",
+            remedy="Do the same again when the machine has less to do.",
+        ) from error
+    finally:
+        forget_ended_java()
 
 
 def log_broken_connections(session: SparkSession) -> None:
