@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Final
 
 from lean_ops.model.errors import LeanOpsError, TerminalError, TransientError
@@ -34,6 +35,23 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     """A connection that only reads, also where nothing can be written: there SQLite must be told not to try."""
     immutable = "" if can_be_written(file) or _has_open_log(file) else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{immutable}", uri=True, timeout=BUSY_SECONDS)
+
+
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Go over to write-ahead logging, which stays with the file: readers never wait for a writer.
+
+    Unlike other statements this one does not wait by itself for who is faster.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def can_be_written(file: Path) -> bool:

@@ -53,12 +53,15 @@ class Streams:
 
     place: Place
     longest_wait: float
+    _clients: dict[str, Any] = field(default_factory=dict)
     _running: dict[str, IcebergStream] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def install(self) -> None:
         """Records for Iceberg come here from now on."""
         streams = self
+        # Made now: whoever puts the first records waits a few seconds at most, and would put them again.
+        self._clients = {service: self.place.client(service) for service in ("glue", "lambda", "s3")}
 
         def put_record_batch(
             self: FirehoseBackend, delivery_stream_name: str, records: list[dict[str, bytes]]
@@ -109,15 +112,15 @@ class Streams:
         told = stream.destinations[0]["Iceberg"]
         buffer, output = told["BufferingHints"], told["S3DestinationDescription"]
         bucket = output["BucketARN"].rpartition(":")[2]
-        catalog = _catalog(self.place)
+        catalog = _catalog(self.place, self._clients["glue"])
         faults = Faults(0)
         return IcebergStream(
-            sink=IcebergSink(lambda: catalog, self.place.client("s3"), bucket, faults),
+            sink=IcebergSink(lambda: catalog, self._clients["s3"], bucket, faults),
             faults=faults,
             buffer_seconds=min(float(buffer["IntervalInSeconds"]), self.longest_wait),
             buffer_bytes=int(buffer["SizeInMBs"]) * _MEBIBYTE,
             arn=stream.delivery_stream_arn,
-            functions=self.place.client("lambda"),
+            functions=self._clients["lambda"],
             transform_arn=_transform_arn(told),
         )
 
@@ -128,8 +131,8 @@ def _transform_arn(told: dict[str, Any]) -> str:
     return str(given["LambdaArn"])
 
 
-def _catalog(place: Place) -> Catalog:
+def _catalog(place: Place, glue: Any) -> Catalog:
     """The Glue catalog of the cloud, with its files where the cloud's S3 is."""
     url = place.endpoints.get("AWS_ENDPOINT_URL_S3", place.url)
     files = {"s3.endpoint": url, "s3.access-key-id": ACCESS_KEY, "s3.secret-access-key": SECRET_KEY}
-    return LakeGlueCatalog("streams", place.client("glue"), "", {**files, "s3.region": REGION})
+    return LakeGlueCatalog("streams", glue, "", {**files, "s3.region": REGION})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from tests.aws_local.stage_build import built
 from tests.aws_local.stage_root import LABEL, StageRoot
 from tests.integration.infra.terraform import terraform_binary
 from tests.servers.process import HOST
-from tests.servers.seaweed import free_ports, start_seaweed
+from tests.servers.seaweed import start_seaweed
 from tests.servers.server import REGION, Server
 from tests.servers.supply import cache_dir
 
@@ -144,17 +145,26 @@ def _servers(folder: Path, say: Callable[[str], None]) -> Iterator[tuple[Server,
     places = {name: folder / name for name in ("seaweed", "cloud", "home")}
     for place in places.values():
         place.mkdir(parents=True)
-    (port,) = free_ports(1)  # chosen before: each of the two must know where the other is
-    seaweed = start_seaweed(places["seaweed"], cache_dir(), kms_url=f"http://{HOST}:{port}")
-    try:
-        options = ["--deliver", "--longest-wait", _LONGEST_WAIT, "--port", str(port)]
-        cloud = start_cloud(places["cloud"], [seaweed], options)
+    with _held_port() as port:  # chosen before: each of the two must know where the other is
+        seaweed = start_seaweed(places["seaweed"], cache_dir(), kms_url=f"http://{HOST}:{port}")
         try:
-            yield seaweed, cloud
+            options = ["--deliver", "--longest-wait", _LONGEST_WAIT, "--port", str(port)]
+            cloud = start_cloud(places["cloud"], [seaweed], options)
+            try:
+                yield seaweed, cloud
+            finally:
+                cloud.stop()
         finally:
-            cloud.stop()
-    finally:
-        seaweed.stop()
+            seaweed.stop()
+
+
+@contextmanager
+def _held_port() -> Iterator[int]:
+    """A port that nobody else is given; a server that reuses addresses may bind it, too, for this one never listens."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((HOST, 0))
+        yield held.getsockname()[1]
 
 
 def _variables(topics: Sequence[str]) -> dict[str, Any]:

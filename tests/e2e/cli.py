@@ -36,7 +36,7 @@ class CommandLine:
     def start(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
         command = [str(LEAN_OPS), "--home", str(self.home), *arguments]
         environ = {**os.environ, "LEAN_OPS_SPARK_JAVA_OPTIONS": QUICK_JAVA}
-        done = subprocess.run(command, check=False, capture_output=True, input=stdin, timeout=240, env=environ)
+        done = subprocess.run(command, check=False, capture_output=True, input=stdin, timeout=540, env=environ)
         return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

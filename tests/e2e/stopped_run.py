@@ -30,7 +30,7 @@ class Stops:
     def on_step(self, batch: Batch, step: str) -> None:
         if self.steps.get(batch.topic) != f"{batch.zone}:{step}":
             return
-        if self.standing.wait(timeout=200) == 0:
+        if self.standing.wait(timeout=400) == 0:
             if self.how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             print("standing", flush=True)

@@ -39,7 +39,7 @@ STORY: Final = StageStory(
 CAUSED_BY_THE_STAND_IN: Final[dict[str, str]] = {}
 CURATED: Final = (FULL, "curated")
 BOTH: Final = {FULL: "standardized", STANDARDIZED_ONLY: "standardized"}
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 600.0
 
 
 @dataclass

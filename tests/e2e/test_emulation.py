@@ -10,7 +10,7 @@ from tests.e2e.cli import CommandLine
 
 from lean_ops.operate.emulation import Emulation, Phase
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 SMALL = Emulation(size=1_000, seed=11)
 

@@ -41,7 +41,7 @@ def outputs_of(parts: list[str], folder: Path) -> list[str]:
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=240,
+        timeout=540,
         env={**environ, "LEAN_OPS_SPARK_JAVA_OPTIONS": QUICK_JAVA, "COLUMNS": "250"},  # wide: no cell is folded
     )
     *outputs, rest = done.stdout.split(_END)

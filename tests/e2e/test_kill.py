@@ -17,7 +17,7 @@ from lean_ops.model.batch import Zone, pipeline_id
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 _TO_PUBLISH = ("balanced", "published", "ledger written", "history written", "checkpoint moved")
 STEPS = {

@@ -15,7 +15,7 @@ from tests.e2e.cli import CommandLine, with_tests_on_path
 from lean_ops.settings import load_settings
 from lean_ops.wiring import Services
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 FAULTS = ("--duplicates", "0.1", "--corrections", "0.1", "--late", "0.05", "--malformed", "0.05", "--bad-types", "0.05")
 

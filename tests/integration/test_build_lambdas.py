@@ -30,7 +30,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     source = tmp_path_factory.mktemp("source")
-    shutil.copytree(ROOT / "src" / "lean_ops", source / "lean_ops")
+    shutil.copytree(ROOT / "src" / "lean_ops", source / "lean_ops", ignore=shutil.ignore_patterns("__pycache__"))
     vars(module)["SOURCE"] = source
     return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -103,7 +104,8 @@ class Actor:
     def _was_interrupted_while_loading(self, words: str) -> bool:
         """Ctrl-C before the program's first own line: then Python itself has the last word."""
         is_interrupt = self.end is not None and self.end.signal is Signals.SIGINT
-        return is_interrupt and words.rstrip().endswith("KeyboardInterrupt") and ", in main\n" not in words
+        began = re.search(r'entrypoints/start\.py", line \d+, in main\n', words)
+        return is_interrupt and words.rstrip(": \n").endswith("KeyboardInterrupt") and not began
 
 
 def _codes(end: End) -> set[int]:

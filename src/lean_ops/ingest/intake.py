@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -98,7 +99,10 @@ class StoppedError(TerminalError):
 
 @dataclass
 class Intake:
-    """One call of ingestion. `prepare` runs before the first write; empty input writes nothing."""
+    """One call of ingestion. `prepare` runs before the first write; empty input writes nothing.
+
+    `stop` is the caller's, if it listens to requests to stop beyond the call.
+    """
 
     settings: Settings
     landing: Landing
@@ -108,10 +112,11 @@ class Intake:
     on_flush: Callable[[LandedFlush], None] = lambda _: None
     on_read: Callable[[int], None] = lambda _: None
     read_lines: LineReader = read_lines
+    stop: StopSignal | None = None
 
     def take(self, topic: str, names: Sequence[str]) -> Report:
         """Bring every line of the sources to its fate; StoppedError if that ended early."""
-        with StopSignal() as stop:
+        with StopSignal() if self.stop is None else nullcontext(self.stop) as stop:
             return _Run(self, topic, names, stop).run()
 
 

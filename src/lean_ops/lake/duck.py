@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _MEMORY: Final = "50%"
 _MAX_THREADS: Final = 8
+_INTERRUPT_AGAIN_SECONDS: Final = 0.1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -97,7 +98,9 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _Re
         try:
             return future.result()
         except KeyboardInterrupt:
-            connection.interrupt()
+            while not future.done():  # DuckDB forgets what comes in the moment before a query begins
+                connection.interrupt()
+                wait([future], _INTERRUPT_AGAIN_SECONDS)
             raise
 
 

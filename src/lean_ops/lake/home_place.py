@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lean_ops.lake.catalog_file import CatalogFile
 from lean_ops.lake.place import newest_commit
-from lean_ops.sqlite_file import BUSY_SECONDS, database_error
+from lean_ops.sqlite_file import BUSY_SECONDS, database_error, use_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +67,8 @@ class HomePlace:
             yield
 
     def _use_wal(self) -> None:
-        """Write-ahead logging stays with the file: readers never wait for a writer."""
         try:
             with closing(sqlite3.connect(self._file, timeout=BUSY_SECONDS)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
+                use_wal(db)
         except sqlite3.Error as error:
             raise database_error(self._file, error) from error

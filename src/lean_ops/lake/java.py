@@ -165,7 +165,14 @@ def _ask(source: str, executable: Path, environ: Mapping[str, str]) -> _Answer |
     if isinstance(told, str):
         return told
     version, home = told
-    return _Answer(source, home, version, has_vector)
+    return _Answer(source, executable.parent.parent if _is_wrapper(executable) else home, version, has_vector)
+
+
+def _is_wrapper(executable: Path) -> bool:
+    """Whether it is a wrapper of ours: an earlier start of Spark in this process has it as JAVA_HOME."""
+    beginning = _WRAPPER.partition("{")[0].encode()
+    with executable.open("rb") as file:
+        return file.read(len(beginning)) == beginning
 
 
 def _told(executable: Path, options: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, Path] | str:

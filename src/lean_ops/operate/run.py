@@ -87,7 +87,8 @@ class Run:
     def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Generator[TopicOutcome]:
         waiting: set[Future[TopicOutcome | None]] = set()
         try:
-            waiting |= set(begun)
+            for future in begun:  # one by one: whoever interrupts this must find those that have begun
+                waiting.add(future)
             for future in as_completed(waiting):
                 waiting.discard(future)
                 if (outcome := future.result()) is not None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from lean_ops.sqlite_file import BUSY_SECONDS, can_be_written, database_error, open_to_read
+from lean_ops.sqlite_file import BUSY_SECONDS, can_be_written, database_error, open_to_read, use_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,24 +86,10 @@ class StateFile:
         """A connection to the file, which is made or brought up to date if it has to be."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
-        _use_wal(connection)
+        use_wal(connection)
         connection.executescript(_SCHEMA)
         _add_missing_columns(connection)
         return connection
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Go over to write-ahead logging; unlike other statements this one does not wait by itself for who is faster."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def _add_missing_columns(connection: sqlite3.Connection) -> None:

@@ -49,7 +49,7 @@ class Namespace:
     def run(self, *command: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
         inside = ["nsenter", "-t", str(self.holder), "-U", "-m", "--preserve-credentials", "--", *command]
         environ = {**with_tests_on_path(), "LEAN_OPS_SPARK_JAVA_OPTIONS": QUICK_JAVA}
-        done = subprocess.run(inside, check=False, capture_output=True, input=stdin or b"", timeout=240, env=environ)
+        done = subprocess.run(inside, check=False, capture_output=True, input=stdin or b"", timeout=540, env=environ)
         return subprocess.CompletedProcess(inside, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     @property

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import sys
+import time
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.e2e.cli import body, with_tests_on_path
-from tests.e2e.faults_of_processes.processes import Home, bodies, wait_until
+from tests.e2e.faults_of_processes.processes import Home, Running, bodies, wait_until
 
 pytestmark = pytest.mark.e2e
 
 SCRIPT = Path(__file__).parents[1] / "stopped_run.py"
-LEASE = {"LEAN_OPS_LEASE_SECONDS": "5"}
+LEASE = {"LEAN_OPS_LEASE_SECONDS": "15"}
 # Before each of these writes the late run would double a row or disturb the other run's branch.
 STANDS = {
     "staged": "standardized:rows staged",
@@ -52,6 +55,21 @@ def rows_of(home: Home, topics: Iterable[str]) -> dict[str, list[int]]:
     return dict(row)
 
 
+def stand_still(home: Home, late: Running) -> None:
+    """Stop it, but not in the middle of a write: then nobody else could go on."""
+    while True:
+        late.signal(signal.SIGSTOP)
+        with closing(sqlite3.connect(home.home / "state.db", timeout=0.5, isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                late.signal(signal.SIGCONT)
+                time.sleep(0.05)
+            else:
+                db.execute("ROLLBACK")
+                return
+
+
 def test_a_run_that_stood_still_while_another_took_over_writes_nothing_more(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", LEASE)
     home.open_topics(dict.fromkeys((*STANDS, "undisturbed"), IN))
@@ -59,11 +77,11 @@ def test_a_run_that_stood_still_while_another_took_over_writes_nothing_more(tmp_
     stops = [f"{topic}={stand}" for topic, stand in STANDS.items()]
     with home.running(*stops, command=script, PYTHONPATH=with_tests_on_path()["PYTHONPATH"]) as late:
         late.until_said("standing")
-        late.signal(signal.SIGSTOP)
+        stand_still(home, late)
         end = home.leases_end_at()
         assert end is not None
-        wait_until(lambda: datetime.now(UTC) > end, "the leases expire", 10)
-        with home.running("run") as other:
+        wait_until(lambda: datetime.now(UTC) > end, "the leases expire", 30)
+        with home.running("run", LEAN_OPS_LEASE_SECONDS="300") as other:
             said = other.end(0)
         assert "held by" not in said
         (tmp_path / "go").touch()

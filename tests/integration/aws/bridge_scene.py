@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import grpc
@@ -73,6 +74,11 @@ class BridgeScene:
     def make_queue(self, name: str) -> str:
         return str(self.sqs.create_queue(QueueName=f"lean-ops-{self.environment}-{name}")["QueueUrl"])
 
+    def waiting_in(self, url: str) -> int:
+        """How many messages nobody has taken out of a queue."""
+        name = "ApproximateNumberOfMessages"
+        return int(self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])
+
     def publish(self, topic: str, messages: Sequence[PubsubMessage]) -> list[str]:
         """Publish in calls of a few; the ids, in order."""
         ids: list[str] = []
@@ -120,6 +126,10 @@ class BridgeProcess:
 
     def told(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]
+
+    def when(self, event: str) -> datetime:
+        """The time of the first such line."""
+        return datetime.fromisoformat(self.told(event)[0]["timestamp"])
 
     @property
     def port(self) -> int:

@@ -107,7 +107,7 @@ def handler(event, context):
     if event == "dies": os._exit(3)
     return event
 """
-    name = deployed.function("late", {"index.py": code}, seconds=2)
+    name = deployed.function("late", {"index.py": code}, seconds=5)
 
     late, error = deployed.call(name, "late")
     assert (late["errorType"], error) == ("Sandbox.Timedout", "Unhandled")
@@ -237,7 +237,7 @@ def test_a_job_without_its_script_fails(deployed: Deployed) -> None:
 
 
 def test_a_job_that_takes_too_long_times_out_and_its_process_is_gone(deployed: Deployed, tmp_path: Path) -> None:
-    job = deployed.job("long", _sleeper(tmp_path / "pid"), Timeout=2)
+    job = deployed.job("long", _sleeper(tmp_path / "pid"), Timeout=10)  # two Pythons start in that time
 
     run = deployed.ended(job, deployed.start(job))
 
@@ -395,5 +395,5 @@ cloud = subprocess.Popen({command!r}, stdout=subprocess.PIPE)
 cloud.stdout.readline()
 print(cloud.pid)
 """
-    left = int(subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, timeout=60).stdout)
+    left = int(subprocess.run([sys.executable, "-c", start], check=True, capture_output=True, timeout=300).stdout)
     assert eventually(lambda: not is_alive(left), 30)

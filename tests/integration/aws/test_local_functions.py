@@ -13,6 +13,7 @@ import pytest
 from tests.aws_local.faults import Faults
 from tests.aws_local.function import DIES_AFTER, DIES_BEFORE, KILLED, RAISES, Function, FunctionError
 from tests.integration.aws.lone_pytest import ROOT, eventually
+from tests.servers.sockets import is_alive
 
 MODULE = "lean_ops.entrypoints.lambdas.firehose_transform"
 ENVIRON = {"PATH": os.environ["PATH"], "LEAN_OPS_PROJECT": "lean-ops", "LEAN_OPS_ENVIRONMENT": "test"}
@@ -65,12 +66,4 @@ time.sleep(600)
     finally:
         starter.send_signal(signal.SIGKILL)
         starter.communicate(timeout=30)
-    assert eventually(lambda: not _is_running(worker), 30)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    assert eventually(lambda: not is_alive(worker), 30)

@@ -158,8 +158,8 @@ def test_a_port_that_another_process_took_meanwhile_is_given_up_for_another_one(
         monkeypatch.setattr(seaweed_module, "free_ports", ports)
         server = seaweed_module.start_seaweed(tmp_path, tmp_path)
         server.stop()
-    assert len(asked) == 2
-    assert server.port == asked[1][S3_PORT]
+    assert len(asked) >= 2  # somebody may have taken one of the second's, too
+    assert server.port == asked[-1][S3_PORT] != asked[0][S3_PORT]
 
 
 # pstest for Pub/Sub

@@ -20,6 +20,8 @@ from lean_ops.settings import load_settings
 
 __all__ = ["glue_cloud", "rest_cloud", "strict_glue"]
 
+pytestmark = pytest.mark.timeout(1800)  # a test starts up to five jobs one after the other
+
 GOOD = '{"user": "u-1", "amount": "1.50"}'
 NEWER = '{"user": "u-1", "amount": "2.50"}'
 

@@ -169,7 +169,7 @@ def test_nothing_is_lost_while_the_stream_refuses_throttles_and_hangs_up_at_rand
 
 def test_a_call_that_hangs_ends_by_its_timeout_and_goes_again(place: Place) -> None:
     place.stream.hangs = lambda: place.stream.calls == 1
-    client = firehose_client(Limits(connect_seconds=1, read_seconds=0.5, attempts=1))
+    client = firehose_client(Limits(connect_seconds=5, read_seconds=4, attempts=1))
     patience = Patience.of_call(lambda: 60, 1.5, lambda _: None, lambda: 0.0)
     assert DeliveryStream(client, "raw").put([b"a", b"b"], patience) == {}
     assert place.stream.calls == 2

@@ -15,6 +15,8 @@ from tests.servers.server import Server
 
 __all__ = ["glue_cloud", "strict_glue"]
 
+pytestmark = pytest.mark.timeout(1800)  # thirty Pythons start, then wait for each other's commits
+
 JOBS = 30
 SECONDS = 300
 PROGRAM = Path(__file__).with_name("one_of_thirty.py")

@@ -55,7 +55,7 @@ def own_work(meter: Meter) -> None:
 
 def two_that_hold_memory(meter: Meter) -> None:
     """Two children hold 80 MB each at the same time."""
-    hold = "import time; held = b'x' * (80 * 2**20); time.sleep(0.8)"
+    hold = "import time; held = b'x' * (80 * 2**20); time.sleep(3)"
     with meter:
         for child in [subprocess.Popen(_python(hold)) for _ in range(2)]:
             child.wait()

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -265,3 +265,19 @@ async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(0.005)
+
+
+def play(story: Callable[[Scene], Awaitable[None]], *topics: str, **changes: Any) -> Scene:
+    """A bridge for these topics, a story with it, and its end; what is left to look at."""
+    scene = Scene(*topics, **changes)
+
+    async def played() -> None:
+        await scene.start()
+        try:
+            await asyncio.wait_for(story(scene), 200)
+        finally:
+            if not scene.run.done():
+                await scene.end()
+
+    asyncio.run(played())
+    return scene

@@ -126,6 +126,14 @@ def test_a_java_without_the_module_is_wrapped_once(tmp_path: Path) -> None:
     assert [path.name for path in first.executable.parent.iterdir()] == ["java"]
 
 
+def test_a_wrapper_that_java_home_names_by_now_is_found_again(tmp_path: Path) -> None:
+    first = find(tmp_path, fake_java(tmp_path / "wheel", "21.0.8", vector=False))
+
+    second = find(tmp_path, JAVA_HOME=str(first.home))
+
+    assert (second.home, second.version) == (first.home, first.version)
+
+
 @pytest.mark.parametrize(
     ("given", "passed_on"),
     [

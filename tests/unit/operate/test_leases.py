@@ -30,8 +30,8 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStateStore:
-    """Leases of one second."""
-    return SqliteStateStore(tmp_path / "state.db", 1, lambda _: False)
+    """Leases that outlast any pause of a busy machine."""
+    return SqliteStateStore(tmp_path / "state.db", 60, lambda _: False)
 
 
 def keeper_of(store: LeaseStore, renew_every: float = OFTEN) -> LeaseKeeper:

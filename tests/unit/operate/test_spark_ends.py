@@ -113,7 +113,7 @@ def test_a_stopped_run_cancels_until_its_threads_have_ended(bench: Bench) -> Non
     assert began.wait(30)
     with pytest.raises(KeyboardInterrupt):
         outcomes.throw(KeyboardInterrupt())
-    assert cancelled == 3
+    assert cancelled >= 3
     assert bench.failures("slow") == 0
     assert bench.is_free("slow")
 

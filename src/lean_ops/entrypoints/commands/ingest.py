@@ -42,6 +42,7 @@ def ingest(
     """Bring queue bodies into RAW; what can't be taken goes to the dead letters with its reason."""
     from lean_ops.ingest.firehose_errors import FirehoseErrors, error_files
     from lean_ops.ingest.intake import StoppedError
+    from lean_ops.ingest.stop import StopSignal
 
     call = app_of(ctx)
     name = parse_topic(topic)
@@ -49,16 +50,17 @@ def ingest(
     files = error_files(files) if errors else files
     check_sources(files)
     services = call.services
-    with _progress(call, files) as (say, on_read):
-        intake = services.intake(name, topic, lambda landed: say(_flush_line(landed)), on_read)
-        intake = replace(intake, read_lines=errors.read_lines) if errors else intake
-        try:
-            report, error = intake.take(name, files), None
-        except StoppedError as stopped:
-            report, error = stopped.report, stopped
-        finally:
-            services.presence.leave()
-    _show(call, report, error, dict(sorted(errors.others.items())) if errors else {})
+    with StopSignal() as stop:  # one request may come twice, and what landed is told nevertheless
+        with _progress(call, files) as (say, on_read):
+            intake = services.intake(name, topic, lambda landed: say(_flush_line(landed)), on_read)
+            intake = replace(intake, stop=stop, read_lines=errors.read_lines if errors else intake.read_lines)
+            try:
+                report, error = intake.take(name, files), None
+            except StoppedError as stopped:
+                report, error = stopped.report, stopped
+            finally:
+                services.presence.leave()
+        _show(call, report, error, dict(sorted(errors.others.items())) if errors else {})
     if error:
         raise typer.Exit(1)
 

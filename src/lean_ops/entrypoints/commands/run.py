@@ -69,11 +69,11 @@ def _repeat(call: App, wanted: Sequence[str], pause: int) -> None:
     """One cycle after another until asked to stop; a topic that fails is told and tried again in the next."""
     while True:
         began = time.monotonic()
-        with suppress(typer.Exit):
-            _cycle(call, wanted)
         try:
+            with suppress(typer.Exit):
+                _cycle(call, wanted)
             time.sleep(max(0.0, pause - (time.monotonic() - began)))
-        except KeyboardInterrupt as asked:
+        except KeyboardInterrupt as asked:  # batches tell of themselves, as a LeanOpsError
             call.console.say(f"stopped between two cycles by {asked}; nothing was begun")
             return
 
