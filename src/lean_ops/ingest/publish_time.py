@@ -35,7 +35,7 @@ def parse_publish_time(text: str) -> int | None:
 
 
 def _closer_look(text: str) -> int | None:
-    """The same of a text in any form; several times slower."""
+    """The same of a text in any form; it takes about twice as long."""
     shape = _SHAPE(text)
     if shape is None:
         return None

@@ -68,7 +68,7 @@ def members_of(text: str) -> Iterator[Member]:
 
 
 def is_surely_no_json(text: str) -> bool:
-    """Whether a text is no JSON at all, told in a tenth of the scanner's time; False may still be a text that is none.
+    """Whether a text is no JSON at all, told sooner than the scanner could; False may still be a text that is none.
 
     Python's parser takes all JSON but what nests too deep for it, and a little more.
     """
