@@ -478,9 +478,18 @@ class Services:
             self.sessions.failure,
             self.relayout(on_step).look_after,
             self.shared.gathering,
+            self._tidy,
             self.rebuild_switch().finish,
         )
         return Run(parts, settings.workers, settings.failures_before_pause)
+
+    def _tidy(self, run_id: str) -> None:
+        """Put small files of shared tables together. On AWS many jobs write to them at once: there a job of its own."""
+        from lean_ops.operate.tidy import Tidy
+
+        if not self.on_aws:
+            tables = tuple(self.settings.names.shared)
+            Tidy(tables, self.shared.gather_small_files, self.books, self.clock).after_run(run_id)
 
     def close(self) -> None:
         """End what was started: Spark, and this process's presence. Parts that were never used stay unmade."""

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyiceberg.expressions.visitors import ResidualEvaluator
-    from pyiceberg.manifest import DataFile
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.table.snapshots import Snapshot
+
+
+def manifests_with_files(snapshot: Snapshot | None, io: FileIO) -> list[ManifestFile]:
+    """The manifests of a snapshot but those that only tell which files it took away; none without a snapshot."""
+    manifests = snapshot.manifests(io) if snapshot is not None else []
+    return [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
 
 
 class FilePlanner(ManifestGroupPlanner):

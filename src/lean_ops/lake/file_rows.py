@@ -15,5 +15,5 @@ def read_columns(io: FileIO, path: str, names: Sequence[str]) -> pa.Table:
     """Some columns of a data file, each once."""
     import pyarrow.parquet as pq
 
-    with io.new_input(path).open() as file:
-        return pq.read_table(file, columns=list(names), use_threads=False)
+    with io.new_input(path).open() as file:  # pq.read_table would make a dataset of it, which takes twice the time
+        return pq.ParquetFile(file).read(columns=list(names), use_threads=False)

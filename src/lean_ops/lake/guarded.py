@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from lean_ops.lake.append import without_history
 from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.manifest_tiers import merging_by_tiers
+from lean_ops.lake.replacement import reading_manifests_once
 from lean_ops.model.errors import TransientError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def until_unmoved(lake: Lake, name: TableName, attempt: Callable[[Table], _Resul
         result = attempt(lake.load(name))
         if result is not None:
             return result
-        time.sleep(random.uniform(0, min(2.0, 0.05 * 2**number)))  # noqa: S311  jitter, no secret
+        _wait(number)
     raise TransientError(
         f"{_ROUNDS} commits in a row lost against other writers",
         where=str(name),
@@ -48,17 +49,51 @@ def commit_if_unmoved(table: Table, added: Sequence[DataFile], removed: Sequence
         with naming_damage(lambda: [table]):
             _commit(_tried_once(table), added, removed)
     except CommitFailedException:
-        for file in added:
-            with suppress(FileNotFoundError):
-                table.io.delete(file.file_path)
+        _delete(table, added)
         return False
     return True
+
+
+def replace_files(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile]) -> bool:
+    """One snapshot of main that has files with the same rows in others' place, whoever else commits meanwhile.
+
+    False, and nothing stays, if one of the others is gone: who took it away may have changed its rows.
+    """
+    from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+    for number in range(_ROUNDS):
+        try:
+            with naming_damage(lambda: [table]):
+                _commit(_tried_once(table), added, removed)
+        except ValidationException:
+            break
+        except CommitFailedException:
+            _wait(number)
+            table.refresh()
+        else:
+            return True
+    _delete(table, added)
+    return False
+
+
+def _delete(table: Table, files: Sequence[DataFile]) -> None:
+    for file in files:
+        with suppress(FileNotFoundError):
+            table.io.delete(file.file_path)
+
+
+def _wait(number: int) -> None:
+    time.sleep(random.uniform(0, min(2.0, 0.05 * 2**number)))  # noqa: S311  jitter, no secret
 
 
 def _commit(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
     with table.transaction() as transaction:
         update = transaction.update_snapshot()
-        with update.overwrite() if removed else merging_by_tiers(update.merge_append()) as snapshot:
+        with (
+            reading_manifests_once(update.overwrite())
+            if removed
+            else merging_by_tiers(update.merge_append()) as snapshot
+        ):
             for file in removed:
                 snapshot.delete_data_file(file)
             for file in added:

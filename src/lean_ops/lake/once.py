@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.append import write_files
 from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.file_plan import manifests_with_files
 from lean_ops.lake.file_rows import read_columns
 from lean_ops.lake.guarded import commit_if_unmoved, until_unmoved
 from lean_ops.lake.retention import forget_old_snapshots
@@ -78,7 +79,7 @@ def files_since(table: Table, since: int | None, topics: Collection[str]) -> Ite
     """The files of these topics that came to the table after a snapshot; all of them if that is not known any more."""
     snapshot = table.current_snapshot()
     later = _later_than(table, since)
-    for manifest in snapshot.manifests(table.io) if snapshot else ():
+    for manifest in manifests_with_files(snapshot, table.io):
         if later is None or manifest.added_snapshot_id in later:
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
                 if str(entry.data_file.partition[0]) in topics and (later is None or entry.snapshot_id in later):
@@ -88,7 +89,7 @@ def files_since(table: Table, since: int | None, topics: Collection[str]) -> Ite
 def manifest_files(table: Table) -> Iterator[tuple[int | None, DataFile]]:
     """The files of main, each with the snapshot that added it."""
     snapshot = table.current_snapshot()
-    for manifest in snapshot.manifests(table.io) if snapshot else ():
+    for manifest in manifests_with_files(snapshot, table.io):
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             yield entry.snapshot_id, entry.data_file
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from lean_ops.lake.catalog import Lake
+    from lean_ops.lake.small_files import Gathered
     from lean_ops.lake.topic_files import TopicFile
     from lean_ops.model.tables import TableName
 
@@ -94,6 +95,15 @@ class SharedTables:
                 self._commit_all_waiting(name)
         pending.done.result()
         return rows
+
+    def gather_small_files(self, name: TableName) -> Gathered | None:
+        """Put a table's small files together where it pays; None if not. Who wants to append waits meanwhile."""
+        from lean_ops.lake.small_files import gather_small_files
+
+        with self._guard:
+            turn = self._turns[name]
+        with turn:
+            return gather_small_files(self._lake.load(name))
 
     def files_of_topic(self, name: TableName, topic: str) -> list[TopicFile]:
         """The data files that hold a topic's rows; only metadata is read."""

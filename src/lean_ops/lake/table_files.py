@@ -136,18 +136,24 @@ def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id:
     """The files that may hold matching rows. The filter only spares files: the SQL has to say it again."""
     from pyiceberg.expressions import AlwaysTrue
 
-    from lean_ops.lake.file_plan import FilePlanner
+    from lean_ops.lake.file_plan import FilePlanner, manifests_with_files
 
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
-    fields = table.schema().fields
-    columns = tuple(DuckColumn(field.field_id, field.name, duck_type(field.field_type)) for field in fields)
+    columns = duck_columns(table)
     if snapshot is None:
         return TableFiles(columns, ())
     writers: dict[str, int | None] = {}
     planner = FilePlanner(table.metadata, table.io, row_filter or AlwaysTrue())
     with naming_damage(lambda: [table]):
-        tasks = planner.plan_files(snapshot.manifests(table.io), manifest_entry_filter=_noting_writers(writers))
+        manifests = manifests_with_files(snapshot, table.io)
+        tasks = planner.plan_files(manifests, manifest_entry_filter=_noting_writers(writers))
         return _table_files(columns, list(tasks), writers)
+
+
+def duck_columns(table: Table) -> tuple[DuckColumn, ...]:
+    """The table's columns, as its current schema has them."""
+    fields = table.schema().fields
+    return tuple(DuckColumn(field.field_id, field.name, duck_type(field.field_type)) for field in fields)
 
 
 def _noting_writers(writers: dict[str, int | None]) -> Callable[[ManifestEntry], bool]:
@@ -164,15 +170,15 @@ def _table_files(
     columns: tuple[DuckColumn, ...], tasks: Sequence[FileScanTask], writers: Mapping[str, int | None]
 ) -> TableFiles:
     data = (
-        DataFile(_path(location), location, writers.get(location), bool(task.delete_files))
+        DataFile(path_of(location), location, writers.get(location), bool(task.delete_files))
         for task in tasks
         for location in (task.file.file_path,)
     )
-    deletes = {_path(location) for location in _delete_locations(tasks)}
+    deletes = {path_of(location) for location in _delete_locations(tasks)}
     return TableFiles(columns, tuple(sorted(data, key=lambda file: file.path)), tuple(sorted(deletes)))
 
 
-def _path(location: str) -> str:
+def path_of(location: str) -> str:
     """The file that a reader opens: the table's own, or the copy of an object, which is fetched before a query."""
     if is_object(location):
         from lean_ops.lake.object_store import COPIES

@@ -64,8 +64,10 @@ class TopicFiles:
             return self._current(table)
 
     def _current(self, table: Table) -> Sequence[Mapping[str, list[TopicFile]]]:
+        from lean_ops.lake.file_plan import manifests_with_files
+
         snapshot = table.current_snapshot()
-        wanted = {manifest.manifest_path: manifest for manifest in snapshot.manifests(table.io)} if snapshot else {}
+        wanted = {manifest.manifest_path: manifest for manifest in manifests_with_files(snapshot, table.io)}
         with self._guard:  # one thread reads, the others find it read
             self._read = {
                 path: self._read.get(path) or _files_by_topic(table, manifest) for path, manifest in wanted.items()

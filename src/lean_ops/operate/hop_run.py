@@ -68,6 +68,7 @@ class RunParts:
     spark_failure: Callable[[], SparkEndedError | None] = lambda: None
     look_after_curated: Callable[[str, str, Lease, str], None] = lambda *_: None
     gathering: Callable[[], AbstractContextManager[None]] = nullcontext
+    tidy: Callable[[str], None] = lambda _: None
     finish_rebuild: Callable[[str, Lease, str], bool] = lambda *_: False
 
 

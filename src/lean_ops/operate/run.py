@@ -83,6 +83,7 @@ class Run:
                 yield from outcomes
             for topic, done in self._broken_off:
                 yield from self._outcomes([pool.submit(self._topic, planned_anew(topic), done, True)])
+            self.parts.tidy(self.run_id)
 
     def _outcomes(self, begun: Iterable[Future[TopicOutcome | None]]) -> Generator[TopicOutcome]:
         waiting: set[Future[TopicOutcome | None]] = set()

@@ -14,6 +14,7 @@ from lean_ops.standardize.first_copy import COPY_ORDER, MESSAGE, Address
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyiceberg.io import FileIO
 
     from lean_ops.lake.topic_files import TopicFile
@@ -64,12 +65,18 @@ def _messages(io: FileIO, path: str) -> Iterator[tuple[Address, Message]]:
 
 
 def _seen(io: FileIO, files: EarlierFiles, times: Sequence[int | None]) -> Iterator[Message]:
+    """The messages in these files that have one of the times: what is to be compared in Python is hardly ever much."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = pa.array(times, pa.int64())
+    names = MESSAGE if files.without_batch is None else (*MESSAGE, "batch_id")
     for path in files.paths(times):
-        if files.without_batch is None:
-            yield from zip(*_columns(io, path, MESSAGE), strict=True)
-        else:
-            rows = zip(*_columns(io, path, (*MESSAGE, "batch_id")), strict=True)
-            yield from ((message_id, time) for message_id, time, batch in rows if batch != files.without_batch)
+        table = read_columns(io, path, names)
+        found = table.filter(pc.is_in(_plain(table.column(MESSAGE[1])), value_set=wanted))
+        for message_id, time, *batch in zip(*_lists(found, names), strict=True):
+            if not batch or batch[0] != files.without_batch:
+                yield message_id, time
 
 
 def _later_copies(io: FileIO, copies: dict[Address, Message], turns: Mapping[str, int]) -> list[Address]:
@@ -95,10 +102,15 @@ def _rank(row: tuple[Any, ...], address: Address, turns: Mapping[str, int]) -> t
 
 def _columns(io: FileIO, path: str, names: Sequence[str]) -> list[list[Any]]:
     """Columns of a file as plain values, times as microseconds."""
+    return _lists(read_columns(io, path, names), names)
+
+
+def _lists(table: pa.Table, names: Sequence[str]) -> list[list[Any]]:
+    return [_plain(table.column(name)).to_pylist() for name in names]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column, a time as microseconds."""
     import pyarrow as pa
 
-    table = read_columns(io, path, names)
-    columns = (table.column(name) for name in names)
-    return [
-        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist() for column in columns
-    ]
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

@@ -158,7 +158,7 @@ def _files_between(table: Table, snapshot: int | None, start: datetime, end: dat
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
     from pyiceberg.expressions.literals import literal
 
-    from lean_ops.lake.file_plan import FilePlanner
+    from lean_ops.lake.file_plan import FilePlanner, manifests_with_files
 
     publish_time = Reference("publish_time")
     row_filter = And(
@@ -167,6 +167,5 @@ def _files_between(table: Table, snapshot: int | None, start: datetime, end: dat
     )
     time_id = table.schema().find_field("publish_time").field_id
     there = table.snapshot_by_id(snapshot) if snapshot is not None else None
-    manifests = there.manifests(table.io) if there else []
-    tasks = FilePlanner(table.metadata, table.io, row_filter).plan_files(manifests)
+    tasks = FilePlanner(table.metadata, table.io, row_filter).plan_files(manifests_with_files(there, table.io))
     return [topic_file(task.file, time_id) for task in tasks]

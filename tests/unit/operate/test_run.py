@@ -132,6 +132,7 @@ class Bench:
         self.books = FakeBooks()
         self.gates: dict[str, Gate] = {}
         self.settled: list[str] = []
+        self.tidied: list[tuple[str, int]] = []
         self.ask_gate: Callable[[str], Gate] = lambda topic: self.gates.get(topic, OPEN)
         self.settle: Callable[[str], object] = self.settled.append
         self.cancelled = Event()
@@ -150,6 +151,7 @@ class Bench:
             self.settle,
             self.cancelled.set,
             lambda: NOW,
+            tidy=lambda run_id: self.tidied.append((run_id, len(self.batches.ran))),
         )
         return Run(parts, workers, 3, run_id)
 
@@ -417,6 +419,19 @@ def test_a_second_batch_that_another_run_has_done_keeps_the_first_in_the_outcome
     outcome = bench.run(plan)["events"]
     assert outcome.status is RunStatus.SKIPPED
     assert [one.batch_id for one in outcome.batches] == [batches_of(plan)[0].batch.batch_id]
+
+
+def test_small_files_are_looked_after_once_when_all_topics_are_done_also_failed_ones(bench: Bench) -> None:
+    bench.batches.acts["b"] = fails(TerminalError("no"))
+    bench.run(to_do("a", 1, 2), to_do("b"), run_id="r1")
+    assert bench.tidied == [("r1", 3)]
+
+
+def test_whoever_leaves_early_is_not_kept_by_small_files(bench: Bench) -> None:
+    outcomes = bench.new_run(workers=1).execute(RunPlan((to_do("a"), to_do("b"))))
+    next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    assert bench.tidied == []
 
 
 # interrupts

@@ -1,0 +1,107 @@
+"""Small files of a shared table put together: every batch of every topic leaves one, and every reader opens them all.
+
+A reader pays about a third of a millisecond for a file, however few rows are in it. So what can be spared is gathered
+by partition, once it is enough to be felt. Rows stay as they are; the files that had them are maintenance's to remove.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from lean_ops.lake import table_files
+from lean_ops.lake.append import write_files
+from lean_ops.lake.damage import naming_damage
+from lean_ops.lake.duck import connection_to
+from lean_ops.lake.guarded import replace_files
+from lean_ops.lake.once import manifest_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table
+
+# A sixth of a second of each query that reads the whole table.
+ENOUGH_TO_SPARE: Final = 500
+# A larger file is left to maintenance. A smaller one is taken along as long as it has few rows beside those that are
+# gathered: so a row is written again a few times only, and a partition has few files, however many batches there were.
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_TIMES_THE_SMALLER: Final = 4
+_GROUPS_AT_A_TIME: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Files and bytes of a table before small files were put together, and after."""
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered | None:
+    """Put small files together, partition by partition, in one commit; None if too few could be spared.
+
+    None as well, and nothing stays, if another writer has changed one of the files meanwhile.
+    """
+    if _files_at_most(table) <= enough:
+        return None
+    with naming_damage(lambda: [table]):
+        files = [file for _, file in manifest_files(table)]
+        groups = [group for of in _by_partition(files) if (group := _worth_gathering(of))]
+        if sum(len(group) - 1 for group in groups) < enough:
+            return None
+        added = _written_together(table, groups)
+    removed = [file for group in groups for file in group]
+    if not replace_files(table, added, removed):
+        return None
+    size, spared, more = (sum(file.file_size_in_bytes for file in some) for some in (files, removed, added))
+    return Gathered(len(files), len(files) - len(removed) + len(added), size, size - spared + more)
+
+
+def _files_at_most(table: Table) -> int:
+    """The table's data files by its newest snapshot's own words; nothing else is read."""
+    head = table.current_snapshot()
+    counts = head.summary.additional_properties if head is not None and head.summary is not None else {}
+    return int(counts.get("total-data-files", 0))
+
+
+def _by_partition(files: Iterable[DataFile]) -> Iterable[list[DataFile]]:
+    partitions: defaultdict[tuple[int, tuple[Any, ...]], list[DataFile]] = defaultdict(list)
+    for file in files:
+        if file.file_size_in_bytes < _MOST_BYTES:
+            values = tuple(file.partition[place] for place in range(len(file.partition)))
+            partitions[file.spec_id, values].append(file)
+    return partitions.values()
+
+
+def _worth_gathering(files: Sequence[DataFile]) -> list[DataFile]:
+    """The files of a partition to put together, the smallest first; none if there is only one of them."""
+    group: list[DataFile] = []
+    rows = 0
+    for file in sorted(files, key=lambda file: file.record_count):
+        if group and file.record_count > _TIMES_THE_SMALLER * rows:
+            break
+        group.append(file)
+        rows += file.record_count
+    return group if len(group) > 1 else []
+
+
+def _written_together(table: Table, groups: Sequence[Sequence[DataFile]]) -> list[DataFile]:
+    """The rows of each group in a file of its own; some groups at a time, so that memory holds few rows."""
+    schema, columns = table.schema().as_arrow(), table_files.duck_columns(table)
+    added: list[DataFile] = []
+    for start in range(0, len(groups), _GROUPS_AT_A_TIME):
+        locations = [file.file_path for group in groups[start : start + _GROUPS_AT_A_TIME] for file in group]
+        files = table_files.TableFiles(columns, tuple(_data_file(location) for location in locations))
+        with connection_to([files]) as connection:
+            rows = connection.sql(files.select()).to_arrow_table()
+        added += write_files(table, rows.combine_chunks().cast(schema))
+    return added
+
+
+def _data_file(location: str) -> table_files.DataFile:
+    return table_files.DataFile(table_files.path_of(location), location)
