@@ -32,8 +32,11 @@ def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
     from pyiceberg.io.pyarrow import bin_pack_arrow_table, write_file
     from pyiceberg.table import TableProperties, WriteTask
 
+    from lean_ops.lake.pyiceberg_savings import save_writing
+
     if not rows.num_rows:
         return []
+    save_writing()
     write_id, numbers = uuid.uuid4(), itertools.count()
     default_size = TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
     target_size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, default_size))
