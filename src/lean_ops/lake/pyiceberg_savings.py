@@ -33,7 +33,7 @@ def save_work() -> None:
     TableMetadataCommonFields.__deepcopy__ = _shallow_copy  # type: ignore[assignment,method-assign]
     AvroFileHeader.get_schema = _known_schema  # type: ignore[assignment,method-assign]
     BinaryEncoder.write_int = _write_int  # type: ignore[assignment,method-assign]
-    avro_file.resolve_reader = _known_reader  # type: ignore[attr-defined]
+    vars(avro_file)["resolve_reader"] = _known_reader
 
 
 @cache
