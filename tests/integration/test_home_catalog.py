@@ -14,7 +14,6 @@ import pytest
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.schema import Schema
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate
 from pyiceberg.typedef import Record
@@ -23,6 +22,7 @@ from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from lean_ops.lake.append import append_files
 from lean_ops.lake.catalog import Lake
+from lean_ops.lake.home_catalog import HomeCatalog
 from lean_ops.lake.local_files import local_path
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import PARSE_ERRORS, Column, TableName, TableShape
@@ -58,13 +58,13 @@ def lake(opened: Opener) -> Lake:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The metadata files that are read."""
-    read, locations = FromInputFile.table_metadata, list[str]()
+    read, locations = HomeCatalog._read, list[str]()
 
-    def noted(file: Any, *more: Any) -> Any:
-        locations.append(file.location)
-        return read(file, *more)
+    def noted(catalog: HomeCatalog, table: Any, location: str) -> Any:
+        locations.append(location)
+        return read(catalog, table, location)
 
-    monkeypatch.setattr(FromInputFile, "table_metadata", noted)
+    monkeypatch.setattr(HomeCatalog, "_read", noted)
     return locations
 
 
@@ -267,3 +267,18 @@ def test_the_schema_of_a_manifest_is_worked_out_once_and_is_each_manifests_own(l
     assert all(one is same for one, same in zip(first, again, strict=True))
     assert first[0] is other[0]
     assert first[1] != other[1]
+
+
+def test_what_another_process_has_committed_is_read_as_it_stands_and_keeps_what_was_known(
+    lake: Lake, opened: Opener
+) -> None:
+    commit(lake.load(NAME))
+    before = lake.load(NAME).metadata
+    other = opened()
+    for _ in range(3):
+        commit(other.load(NAME))
+    found, anew = lake.load(NAME).metadata, opened().load(NAME).metadata
+    assert found == anew
+    assert len(found.snapshots) == 4
+    assert found.snapshots[0] is before.snapshots[0]
+    assert found.schemas[0] is before.schemas[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.serializers import FromInputFile
+from pyiceberg.serializers import Compressor
 from pyiceberg.table import Table
 from pyiceberg.typedef import EMPTY_DICT
 from sqlalchemy.exc import DBAPIError
@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from lean_ops.lake.commit_times import in_order
 from lean_ops.lake.metadata_cache import MetadataCache
 from lean_ops.lake.metadata_file import damaged_metadata
+from lean_ops.lake.metadata_version import read_metadata
 from lean_ops.lake.pyiceberg_savings import save_work
 from lean_ops.sqlite_file import BUSY_SECONDS, database_error, open_to_read
 
@@ -71,7 +72,9 @@ class HomeCatalog(SqlCatalog):
     def _read(self, table: Identifier, location: str) -> TableMetadata:
         """What the metadata file says; TerminalError if it can't be read."""
         try:
-            metadata = FromInputFile.table_metadata(self._load_file_io(location=location).new_input(location))
+            with self._load_file_io(location=location).new_input(location).open() as file:
+                text = Compressor.get_compressor(location).stream_decompressor(file).read()
+            metadata = read_metadata(text, self._known.newest(table))
         except (OSError, ValidationError, ValueError) as error:
             raise damaged_metadata(".".join(table), location, error) from error
         self._known.put(table, location, metadata)

@@ -46,6 +46,12 @@ class MetadataCache:
                 self._kept.move_to_end(table)
         return known.metadata if known and (known.location, known.state) == (location, _state(location)) else None
 
+    def newest(self, table: Identifier) -> TableMetadata | None:
+        """What was read last of a table, wherever that is by now."""
+        with self._guard:
+            known = self._kept.get(table)
+        return known.metadata if known else None
+
     def put(self, table: Identifier, location: str, metadata: TableMetadata) -> None:
         """Keep what a table's newest file holds, in the place of the one before."""
         state = _state(location)
