@@ -11,7 +11,9 @@ LOCKS = Path(__file__).parents[2] / "lock"
 
 
 def pins(name: str) -> dict[str, str]:
-    found = re.findall(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", (LOCKS / f"{name}.txt").read_text(encoding="utf-8"), re.M)
+    found = re.findall(
+        r"^([a-z0-9][a-z0-9._-]*)==(\S+)", (LOCKS / f"{name}.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert found
     return dict(found)
 
