@@ -11,9 +11,8 @@ LOCKS = Path(__file__).parents[2] / "lock"
 
 
 def pins(name: str) -> dict[str, str]:
-    found = re.findall(
-        r"^([a-z0-9][a-z0-9._-]*)==(\S+)", (LOCKS / f"{name}.txt").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", text, re.MULTILINE)
     assert found
     return dict(found)
 
