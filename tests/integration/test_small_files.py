@@ -143,6 +143,20 @@ def test_however_many_batches_there_were_files_are_few_and_rows_are_written_agai
     assert sum(written) <= 60 * 6
 
 
+def test_what_would_be_large_is_left_alone_and_the_rest_is_read_in_portions(
+    lake: Lake, name: TableName, shared: SharedTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        shared.append_rows(name, [error(topic, number) for topic in ("a", "b", "c")])
+    sizes = [file.file_size_in_bytes for _, file in manifest_files(lake.load(name))]
+    monkeypatch.setattr(small_files, "_MOST_BYTES", 2 * max(sizes))
+    monkeypatch.setattr(small_files, "_BYTES_AT_A_TIME", 1)
+    before = rows_of(lake, name)
+    assert gather_small_files(lake.load(name), enough=3) is not None
+    assert files_by_topic(lake.load(name)) == {"a": 2, "b": 2, "c": 2}
+    assert rows_of(lake, name) == before
+
+
 def in_the_midst(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen after the new files are written and before their commit, once."""
     commit, acts = guarded._commit, [act]

@@ -18,17 +18,18 @@ from lean_ops.lake.guarded import replace_files
 from lean_ops.lake.once import manifest_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
 # A sixth of a second of each query that reads the whole table.
 ENOUGH_TO_SPARE: Final = 500
-# A larger file is left to maintenance. A smaller one is taken along as long as it has few rows beside those that are
-# gathered: so a row is written again a few times only, and a partition has few files, however many batches there were.
-_MOST_BYTES: Final = 4 * 1024 * 1024
+# A file is taken along as long as it has few rows beside those that are gathered: so a row is written again a few times
+# only, and a partition has few files, however many batches there were. Beyond so many bytes it is left to maintenance.
 _TIMES_THE_SMALLER: Final = 4
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_BYTES_AT_A_TIME: Final = 32 * 1024 * 1024
 _GROUPS_AT_A_TIME: Final = 128
 
 
@@ -72,18 +73,18 @@ def _files_at_most(table: Table) -> int:
 def _by_partition(files: Iterable[DataFile]) -> Iterable[list[DataFile]]:
     partitions: defaultdict[tuple[int, tuple[Any, ...]], list[DataFile]] = defaultdict(list)
     for file in files:
-        if file.file_size_in_bytes < _MOST_BYTES:
-            values = tuple(file.partition[place] for place in range(len(file.partition)))
-            partitions[file.spec_id, values].append(file)
+        values = tuple(file.partition[place] for place in range(len(file.partition)))
+        partitions[file.spec_id, values].append(file)
     return partitions.values()
 
 
 def _worth_gathering(files: Sequence[DataFile]) -> list[DataFile]:
     """The files of a partition to put together, the smallest first; none if there is only one of them."""
     group: list[DataFile] = []
-    rows = 0
+    rows = size = 0
     for file in sorted(files, key=lambda file: file.record_count):
-        if group and file.record_count > _TIMES_THE_SMALLER * rows:
+        size += file.file_size_in_bytes
+        if size > _MOST_BYTES or (group and file.record_count > _TIMES_THE_SMALLER * rows):
             break
         group.append(file)
         rows += file.record_count
@@ -94,13 +95,26 @@ def _written_together(table: Table, groups: Sequence[Sequence[DataFile]]) -> lis
     """The rows of each group in a file of its own; some groups at a time, so that memory holds few rows."""
     schema, columns = table.schema().as_arrow(), table_files.duck_columns(table)
     added: list[DataFile] = []
-    for start in range(0, len(groups), _GROUPS_AT_A_TIME):
-        locations = [file.file_path for group in groups[start : start + _GROUPS_AT_A_TIME] for file in group]
-        files = table_files.TableFiles(columns, tuple(_data_file(location) for location in locations))
+    for some in _portions(groups):
+        files = table_files.TableFiles(columns, tuple(_data_file(file.file_path) for group in some for file in group))
         with connection_to([files]) as connection:
             rows = connection.sql(files.select()).to_arrow_table()
         added += write_files(table, rows.combine_chunks().cast(schema))
     return added
+
+
+def _portions(groups: Sequence[Sequence[DataFile]]) -> Iterator[list[Sequence[DataFile]]]:
+    """The groups, as many at a time as memory should hold, and as pyiceberg finds the partitions of quickly."""
+    portion: list[Sequence[DataFile]] = []
+    size = 0
+    for group in groups:
+        portion.append(group)
+        size += sum(file.file_size_in_bytes for file in group)
+        if len(portion) == _GROUPS_AT_A_TIME or size >= _BYTES_AT_A_TIME:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _data_file(location: str) -> table_files.DataFile:
