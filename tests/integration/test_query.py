@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, date, datetime
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lean_ops.lake import duck
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.duck import rows, views_of
 from lean_ops.lake.query import QuerySession
@@ -334,3 +337,33 @@ def test_values_survive_as_json(session: QuerySession) -> None:
         json.dumps(row, ensure_ascii=False)
         == '{"big": 12345678901234567890123, "list": [1, null], "struct": {"a": "ü"}}'
     )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 AS a, 2 AS a",
+        'SELECT 1 AS "a", 2 AS "A", 3 AS a_1',
+        "SELECT sum(x) AS s, count(*) FROM range(5) t(x)",
+        "SELECT 'x' AS t, NULL::VARCHAR AS n, true AS b, 1.5::DOUBLE AS d, 'nan'::DOUBLE AS q, 9223372036854775807 AS m",
+        "SELECT 170141183460469231731687303715884105727::HUGEINT AS h, (-1)::HUGEINT AS g",
+        "SELECT chr(128512) AS e, 'a' || chr(10) AS n",
+        "SELECT sum(1) AS s WHERE false",
+        "SELECT 1 AS n WHERE false",
+    ],
+)
+def test_plain_columns_have_the_values_that_they_have_by_way_of_arrow(sql: str) -> None:
+    with duck.connection_to([]) as connection:
+        plain = duck.rows(connection, sql)
+        by_arrow = duck._plain_rows(connection.sql(sql).to_arrow_table())
+    assert repr(plain) == repr(by_arrow)
+
+
+def test_a_query_of_plain_columns_does_without_arrow() -> None:
+    program = (
+        "import sys; from lean_ops.lake import duck\n"
+        "with duck.connection_to([]) as connection: print(duck.rows(connection, 'SELECT 1 AS n'))\n"
+        "print('pyarrow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[{'n': 1}]", "False", ""]
