@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
-# A sixth of a second of each query that reads the whole table.
-ENOUGH_TO_SPARE: Final = 500
+# A third of a second of each query that reads the whole table.
+ENOUGH_TO_SPARE: Final = 1000
 # A file is taken along as long as it has few rows beside those that are gathered: so a row is written again a few times
 # only, and a partition has few files, however many batches there were. Beyond so many bytes it is left to maintenance.
 _TIMES_THE_SMALLER: Final = 4
