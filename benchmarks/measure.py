@@ -10,6 +10,7 @@ import ctypes
 import os
 import threading
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,10 +87,32 @@ def _parse(stat: str) -> Process:
     return Process(int(pid), int(fields[1]), command, own / _TICK, waited / _TICK, int(fields[21]) * _PAGE)
 
 
-def cpu_seconds(tree: list[Process], with_root: bool) -> float:
-    """Seconds that the tree has used since its processes began; without the root only its children's."""
-    own = sum(process.own for process in tree[0 if with_root else 1 :])
-    return own + sum(process.waited for process in tree)
+def cpu_seconds(before: list[Process], after: list[Process], with_root: bool) -> float:
+    """Seconds that a tree has used between two looks at it; without the root only its children's.
+
+    What a process had used before and has ended since is not used twice: a parent that waited for it has got all of
+    its times, one that did not, such as Spark's for its Python workers, none of them.
+    """
+    known, there = {process.pid: process for process in before}, {process.pid for process in after}
+    ended: defaultdict[int, float] = defaultdict(float)
+    for process in before:
+        if process.pid not in there:
+            ended[_nearest(process, known, there)] += process.own + process.waited
+    total = 0.0
+    for process in after:
+        earlier = known.get(process.pid)
+        own, waited = (earlier.own, earlier.waited) if earlier else (0.0, 0.0)
+        total += max(0.0, process.waited - waited - ended[process.pid])
+        if with_root or process is not after[0]:
+            total += process.own - own
+    return total
+
+
+def _nearest(process: Process, known: dict[int, Process], there: set[int]) -> int:
+    """The nearest of a process's ancestors that is still there: in the end the times of waited ones come to it."""
+    while process.parent in known and process.parent not in there:
+        process = known[process.parent]
+    return process.parent
 
 
 def proportional_bytes(pid: int) -> int:
@@ -118,21 +141,16 @@ class Meter:
     def __enter__(self) -> Self:
         adopt_orphans()
         self._sampler = threading.Thread(target=self._sample_until_done, name="meter", daemon=True)
-        self._cpu_before, self._began = self._cpu(), time.monotonic()
+        self._before, self._began = process_tree(os.getpid()), time.monotonic()
         self._sampler.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        wall, cpu = (
-            time.monotonic() - self._began,
-            max(1 / _TICK, self._cpu() - self._cpu_before),
-        )  # in ticks, none is one
+        wall, after = time.monotonic() - self._began, process_tree(os.getpid())
+        cpu = max(1 / _TICK, cpu_seconds(self._before, after, self.with_self))  # in ticks, none is one
         self._done.set()
         self._sampler.join()
         self.usage = Usage(wall, cpu, self._peak, tuple(sorted(self._commands)))
-
-    def _cpu(self) -> float:
-        return cpu_seconds(process_tree(os.getpid()), self.with_self)
 
     def _sample_until_done(self) -> None:
         while True:

@@ -47,6 +47,28 @@ def grandchild_whose_parent_ended_first(meter: Meter) -> None:
         subprocess.run(_python(program), check=True, stdout=subprocess.PIPE)
 
 
+def worker_that_nobody_waits_for(meter: Meter) -> None:
+    """A child whose own child has worked long before: that ends unseen, as Spark's Python workers do, then it works."""
+    busy = BUSY.format(seconds=0.3)
+    worker = f"{BUSY.format(seconds=1)}\nprint('worked', flush=True)\nimport sys; sys.stdin.read()"
+    program = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"worker = subprocess.Popen([sys.executable, '-c', {worker!r}], stdin=subprocess.PIPE)\n"
+        f"input(); worker.stdin.close(); worker.wait()\n{busy}\nprint('worked', flush=True); input()"
+    )
+    child = subprocess.Popen(_python(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin and child.stdout  # noqa: PT018  both are pipes
+    try:
+        child.stdout.readline()
+        with meter:
+            child.stdin.write("go\n")
+            child.stdin.flush()
+            child.stdout.readline()
+    finally:
+        child.kill()
+        child.wait()
+
+
 def own_work(meter: Meter) -> None:
     """No child at all."""
     with meter:

@@ -58,7 +58,35 @@ def test_a_command_with_spaces_and_parentheses_is_read() -> None:
     assert (process.own, process.waited) == (2.0, 4.0)
 
 
-def test_times_of_ended_children_count_for_every_parent() -> None:
-    tree = [Process(1, 0, "root", 5.0, 1.0, 0), Process(2, 1, "child", 2.0, 3.0, 0)]
-    assert cpu_seconds(tree, with_root=True) == 11.0
-    assert cpu_seconds(tree, with_root=False) == 6.0
+def process(pid: int, parent: int, own: float, waited: float = 0.0) -> Process:
+    return Process(pid, parent, "x", own, waited, 0)
+
+
+ROOT_BEFORE = process(1, 0, 5.0, 1.0)
+
+
+def test_what_was_used_before_does_not_count_and_what_a_child_used_that_came_and_went_does() -> None:
+    before = [ROOT_BEFORE, process(2, 1, 2.0, 3.0)]
+    after = [process(1, 0, 6.0, 1.0), process(2, 1, 2.5, 7.0), process(3, 2, 0.25, 0.5)]
+    assert cpu_seconds(before, after, with_root=True) == 1.0 + 0.5 + 4.0 + 0.75
+    assert cpu_seconds(before, after, with_root=False) == 0.5 + 4.0 + 0.75
+
+
+def test_one_that_ended_and_was_waited_for_counts_with_what_it_used_since() -> None:
+    before = [ROOT_BEFORE, process(2, 1, 2.0, 0.5)]
+    assert cpu_seconds(before, [process(1, 0, 5.0, 1.0 + 6.0)], with_root=True) == 6.0 - 2.5
+
+
+def test_one_that_ended_and_nobody_waited_for_takes_nothing_away() -> None:
+    before = [ROOT_BEFORE, process(2, 1, 1.0), process(3, 2, 100.0)]
+    after = [process(1, 0, 5.0, 1.0), process(2, 1, 4.0)]
+    assert cpu_seconds(before, after, with_root=False) == 3.0
+
+
+def test_of_two_generations_that_ended_the_times_come_to_the_one_that_is_left() -> None:
+    before = [ROOT_BEFORE, process(2, 1, 1.0), process(3, 2, 2.0)]
+    assert cpu_seconds(before, [process(1, 0, 5.0, 1.0 + 3.5)], with_root=True) == 0.5
+
+
+def test_workers_that_end_meanwhile_unwaited_for_leave_the_others_work_in_sight() -> None:
+    assert measured(meter_scenes.worker_that_nobody_waits_for).cpu_seconds >= 0.28
