@@ -144,7 +144,7 @@ def test_a_row_that_slips_in_before_the_commit_is_seen(table: OnceTable, monkeyp
 
 
 def test_a_commit_that_was_lost_leaves_no_files(table: OnceTable, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded.time, "sleep", lambda _: None)
+    monkeypatch.setattr(guarded, "wait_after_loss", lambda _: None)
     monkeypatch.setattr(guarded, "_commit", lambda *_: _raise_conflict())
     with pytest.raises(TransientError, match="Nothing was written"):
         table.append_missing([row("a")])

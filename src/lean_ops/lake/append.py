@@ -125,13 +125,18 @@ def append_files(table: Table, files: Sequence[DataFile], summary: Mapping[str, 
             with naming_damage(lambda: [table]):
                 return _commit(table, files, summary)
         except CommitFailedException:
-            time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311  jitter, no secret
+            wait_after_loss(attempt)
             table.refresh()
     raise TransientError(
         f"{_ROUNDS} rounds of commits in a row lost against other writers",
         where=".".join(table.name()),
         remedy="Nothing was written; do the same again.",
     )
+
+
+def wait_after_loss(attempt: int) -> None:
+    """Wait before the next try of a commit that lost: others commit meanwhile, and not all at the same moment."""
+    time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311  jitter, no secret
 
 
 def _commit(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> int:

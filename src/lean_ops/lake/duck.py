@@ -107,7 +107,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _Re
 
 
 def _rows_of(relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
-    """The rows of a query; by way of Arrow only if a column asks for it, because to load Arrow takes a tenth second."""
+    """The rows of a query; by way of Arrow only if a column asks for it, because loading it takes its time."""
     if not _PLAIN_TYPES.issuperset(map(str, relation.types)):
         return _plain_rows(relation.to_arrow_table())
     names = _distinct(relation.columns)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from lean_ops.lake.append import without_history
+from lean_ops.lake.append import wait_after_loss, without_history
 from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.manifest_tiers import merging_by_tiers
 from lean_ops.lake.replacement import reading_manifests_once
@@ -33,7 +31,7 @@ def until_unmoved(lake: Lake, name: TableName, attempt: Callable[[Table], _Resul
         result = attempt(lake.load(name))
         if result is not None:
             return result
-        _wait(number)
+        wait_after_loss(number)
     raise TransientError(
         f"{_ROUNDS} commits in a row lost against other writers",
         where=str(name),
@@ -68,7 +66,7 @@ def replace_files(table: Table, added: Sequence[DataFile], removed: Sequence[Dat
         except ValidationException:
             break
         except CommitFailedException:
-            _wait(number)
+            wait_after_loss(number)
             table.refresh()
         else:
             return True
@@ -80,10 +78,6 @@ def _delete(table: Table, files: Sequence[DataFile]) -> None:
     for file in files:
         with suppress(FileNotFoundError):
             table.io.delete(file.file_path)
-
-
-def _wait(number: int) -> None:
-    time.sleep(random.uniform(0, min(2.0, 0.05 * 2**number)))  # noqa: S311  jitter, no secret
 
 
 def _commit(table: Table, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:

@@ -124,7 +124,7 @@ class HomeCatalog(SqlCatalog):
     def _changed(
         self, current: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """What pyiceberg does, without the ORM, which took longer for the one row than all else but the file."""
+        """What pyiceberg does, without the ORM, which took as long for the one row as the file does."""
         staged = self._update_and_stage_table(current, current.name(), requirements, updates)
         if staged.metadata == current.metadata:
             return _response(current.metadata, current.metadata_location)

@@ -1,7 +1,7 @@
 """A table's metadata as its next version has it: what both have in common is taken from the one at hand.
 
-Between two versions a snapshot is added, or a few. To make objects of all others again took most of the time of
-reading a table that has many.
+Between two versions a snapshot is added, or a few. To make objects of all others again took about half of the
+time of reading a table that has twenty.
 """
 
 from __future__ import annotations

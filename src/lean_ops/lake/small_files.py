@@ -16,6 +16,7 @@ from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.duck import connection_to
 from lean_ops.lake.guarded import replace_files
 from lean_ops.lake.once import manifest_files
+from lean_ops.lake.snapshots import history_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered 
 
     None as well, and nothing stays, if another writer has changed one of the files meanwhile.
     """
-    if _files_at_most(table) <= enough:
+    if _files(table) <= enough:
         return None
     with naming_damage(lambda: [table]):
         files = [file for _, file in manifest_files(table)]
@@ -63,11 +64,10 @@ def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered 
     return Gathered(len(files), len(files) - len(removed) + len(added), size, size - spared + more)
 
 
-def _files_at_most(table: Table) -> int:
+def _files(table: Table) -> int:
     """The table's data files by its newest snapshot's own words; nothing else is read."""
-    head = table.current_snapshot()
-    counts = head.summary.additional_properties if head is not None and head.summary is not None else {}
-    return int(counts.get("total-data-files", 0))
+    history = history_of(table)
+    return history.snapshots[history.head].count("total-data-files") if history.head is not None else 0
 
 
 def _by_partition(files: Iterable[DataFile]) -> Iterable[list[DataFile]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -45,13 +45,12 @@ class Tidy:
                     self._record(run_id, name, began, found, None)
 
     def _record(self, run_id: str, name: TableName, began: datetime, found: Gathered | None, error: str | None) -> None:
-        sizes = {} if found is None else {part: getattr(found, part) for part in found.__slots__}
         row = {
             "run_id": run_id,
             "topic_name": None,  # a row about all topics
             "table_name": str(name),
             "action": _ACTION,
-            **sizes,
+            **(asdict(found) if found else {}),
             "status": "FAILED" if error else "SUCCEEDED",
             "error_message": error,
             "duration_ms": round((self.clock() - began).total_seconds() * 1000),

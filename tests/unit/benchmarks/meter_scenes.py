@@ -19,6 +19,22 @@ def _python(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
+def _told_to_work(meter: Meter, program: str, *, says_first: bool = False) -> None:
+    """Measure a child from a line that it is told to one that it says; it may say one before, and is ended after."""
+    child = subprocess.Popen(_python(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin and child.stdout  # noqa: PT018  both are pipes
+    try:
+        if says_first:
+            child.stdout.readline()
+        with meter:
+            child.stdin.write("go\n")
+            child.stdin.flush()
+            child.stdout.readline()
+    finally:
+        child.kill()
+        child.wait()
+
+
 def child_that_has_ended(meter: Meter) -> None:
     """A child works and ends."""
     with meter:
@@ -28,16 +44,7 @@ def child_that_has_ended(meter: Meter) -> None:
 def child_that_still_runs(meter: Meter) -> None:
     """A child has worked, says so, and goes on."""
     program = "input()\n" + BUSY.format(seconds=0.3) + "\nprint('worked', flush=True)\n" + BUSY.format(seconds=60)
-    child = subprocess.Popen(_python(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin and child.stdout  # noqa: PT018  both are pipes
-    try:
-        with meter:
-            child.stdin.write("go\n")
-            child.stdin.flush()
-            child.stdout.readline()
-    finally:
-        child.kill()
-        child.wait()
+    _told_to_work(meter, program)
 
 
 def grandchild_whose_parent_ended_first(meter: Meter) -> None:
@@ -56,17 +63,7 @@ def worker_that_nobody_waits_for(meter: Meter) -> None:
         f"worker = subprocess.Popen([sys.executable, '-c', {worker!r}], stdin=subprocess.PIPE)\n"
         f"input(); worker.stdin.close(); worker.wait()\n{busy}\nprint('worked', flush=True); input()"
     )
-    child = subprocess.Popen(_python(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin and child.stdout  # noqa: PT018  both are pipes
-    try:
-        child.stdout.readline()
-        with meter:
-            child.stdin.write("go\n")
-            child.stdin.flush()
-            child.stdout.readline()
-    finally:
-        child.kill()
-        child.wait()
+    _told_to_work(meter, program, says_first=True)
 
 
 def own_work(meter: Meter) -> None:
