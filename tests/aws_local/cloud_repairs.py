@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import moto.sqs.models as sqs
@@ -13,13 +14,13 @@ from moto.core.responses import BaseResponse
 from moto.core.utils import unix_time
 from moto.sqs.models import Message, Queue, SQSBackend
 
-# Two requests at once would find what neither has left, or a dict that changes while it is read. These two wait for
-# what they start, so that requests to them have to pass each other.
-_MANY_AT_A_TIME: Final = frozenset({"awslambda", "stepfunctions"})
+# Two requests at once would find what neither has left, or a dict that changes while it is read. Only those that wait
+# for what they start have to pass each other.
+_MANY_AT_A_TIME: Final = frozenset({("awslambda", "Invoke")})
+_MANY_SERVICES_AT_A_TIME: Final = frozenset({"stepfunctions"})
 _ONE_AT_A_TIME: Final[dict[str | None, Any]] = {}
 _INVOCATION: Final = "amz-sdk-invocation-id"
-_ANSWERS_KEPT: Final = 1_000
-_answers: Final[OrderedDict[str, Any]] = OrderedDict()
+_CALLS_KEPT: Final = 1_000
 _call_action: Final = BaseResponse.call_action
 _set_attributes: Final = Queue._set_attributes
 _attributes: Final = Queue.attributes.fget
@@ -28,7 +29,7 @@ _ALLOWED_SOURCES: Final = "RedriveAllowPolicy"
 
 def install() -> None:
     """From now on, in this process."""
-    BaseResponse.call_action = _call_action_alone
+    BaseResponse.call_action = _call_action_once
     Queue._set_attributes = _set_attributes_and_keep
     Queue.BASE_ATTRIBUTES = [*Queue.BASE_ATTRIBUTES, _ALLOWED_SOURCES]
     Queue.redrive_allow_policy = None
@@ -38,27 +39,49 @@ def install() -> None:
     sqs.unix_time_millis = lambda: time.time() * 1000
 
 
-def _call_action_alone(self: BaseResponse) -> Any:
-    if self.service_name in _MANY_AT_A_TIME:
-        return _call_action(self)
-    with _ONE_AT_A_TIME.setdefault(self.service_name, threading.RLock()):
-        return _call_action_once(self)
+@dataclass
+class _Call:
+    """A call by its id: whoever has the lock is at work on it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    answer: Any = None
+
+
+_calls: Final[OrderedDict[str, _Call]] = OrderedDict()
+_calls_lock: Final = threading.Lock()
 
 
 def _call_action_once(self: BaseResponse) -> Any:
     """The answer; a call whose answer got lost and that is tried again gets the same one.
 
-    An SDK tries a call again under the same id. Without this a role that was made would be refused as a second one.
+    An SDK tries a call again under the same id, also while the first try is still at work. Without this a role or a
+    function that was made would be refused as a second one.
     """
     invocation = self.headers.get(_INVOCATION)
-    if invocation in _answers:
-        return _answers[invocation]
-    answer = _call_action(self)
-    if invocation is not None and answer[0] < 300:
-        _answers[invocation] = answer
-        while len(_answers) > _ANSWERS_KEPT:
-            _answers.popitem(last=False)
-    return answer
+    call = _Call() if invocation is None else _call_of(invocation)
+    with call.lock:
+        if call.answer is not None:
+            return call.answer
+        answer = _call_action_in_turn(self)
+        if answer[0] < 300:
+            call.answer = answer
+        return answer
+
+
+def _call_of(invocation: str) -> _Call:
+    with _calls_lock:
+        call = _calls.setdefault(invocation, _Call())
+        while len(_calls) > _CALLS_KEPT:
+            _calls.popitem(last=False)
+        return call
+
+
+def _call_action_in_turn(self: BaseResponse) -> Any:
+    service = self.service_name
+    if service in _MANY_SERVICES_AT_A_TIME or (service, self._get_action()) in _MANY_AT_A_TIME:
+        return _call_action(self)
+    with _ONE_AT_A_TIME.setdefault(service, threading.RLock()):
+        return _call_action(self)
 
 
 def _set_attributes_and_keep(self: Queue, attributes: dict[str, Any], now: float | None = None) -> None:

@@ -300,21 +300,57 @@ def test_an_update_of_an_older_version_of_a_table_is_refused(deployed: Deployed)
     assert refused.value.response["Error"]["Code"] == "ConcurrentModificationException"
 
 
-def test_a_call_whose_answer_got_lost_is_answered_when_it_is_tried_again(deployed: Deployed) -> None:
-    iam, lost = deployed.cloud.client("iam"), []
+def without_the_first_answer(client: Any, operation: str) -> list[int]:
+    """From now on the first answer to this operation gets lost; the list gets its status."""
+    lost: list[int] = []
 
     def lose_the_first(request: Any, **_: Any) -> None:
         if not lost:
             lost.append(URLLib3Session().send(request).status_code)
             raise ConnectionClosedError(endpoint_url=request.url)
 
-    iam.meta.events.register("before-send.iam.CreateRole", lose_the_first)
+    client.meta.events.register(f"before-send.{operation}", lose_the_first)
+    return lost
+
+
+def test_a_call_whose_answer_got_lost_is_answered_when_it_is_tried_again(deployed: Deployed) -> None:
+    iam = deployed.cloud.client("iam")
+    lost = without_the_first_answer(iam, "iam.CreateRole")
     role = {"RoleName": f"{deployed.name}-lost", "AssumeRolePolicyDocument": "{}"}
 
     assert iam.create_role(**role)["Role"]["RoleName"] == role["RoleName"]
     assert lost == [200]
     with pytest.raises(ClientError, match="already exists"):
         iam.create_role(**role)
+
+
+def test_a_function_whose_answer_got_lost_is_made_once(deployed: Deployed) -> None:
+    lost = without_the_first_answer(deployed.functions, "lambda.CreateFunction")
+    name = deployed.function("lost", {"index.py": ECHO})
+
+    assert lost == [201]
+    assert deployed.call(name, 1) == ({"event": 1, "told": None}, None)
+
+
+def test_a_call_that_is_tried_again_while_it_runs_runs_once(deployed: Deployed, tmp_path: Path) -> None:
+    code = f"""
+import time
+def handler(event, context):
+    time.sleep(2)
+    with open({str(tmp_path / "calls")!r}, "a") as calls: calls.write("called ")
+"""
+    name = deployed.function("slow", {"index.py": code})
+    tries: list[Any] = []
+
+    def send_it_twice(request: Any, **_: Any) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            tries.extend(pool.map(lambda _: URLLib3Session().send(request).status_code, range(2)))
+
+    deployed.functions.meta.events.register("before-send.lambda.Invoke", send_it_twice)
+    deployed.call(name, {})
+
+    assert tries == [200, 200]
+    assert (tmp_path / "calls").read_text() == "called "
 
 
 def test_roles_that_are_made_at_the_same_time_are_all_there(deployed: Deployed) -> None:

@@ -143,7 +143,7 @@ def test_a_run_can_be_repeated_until_it_is_stopped(call: Any, monkeypatch: pytes
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("lean_ops.entrypoints.commands.run.time.sleep", sleep)
+    monkeypatch.setattr("lean_ops.entrypoints.commands.run.sleep", sleep)
     said = call("run", "--every", "15m")
     assert said.out.count("nothing new to process") == 3
     assert all(0 < seconds <= 900 for seconds in pauses)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from contextlib import closing, suppress
 from dataclasses import asdict
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -68,11 +68,11 @@ def _seconds(text: str) -> int:
 def _repeat(call: App, wanted: Sequence[str], pause: int) -> None:
     """One cycle after another until asked to stop; a topic that fails is told and tried again in the next."""
     while True:
-        began = time.monotonic()
+        began = monotonic()
         try:
             with suppress(typer.Exit):
                 _cycle(call, wanted)
-            time.sleep(max(0.0, pause - (time.monotonic() - began)))
+            sleep(max(0.0, pause - (monotonic() - began)))
         except KeyboardInterrupt as asked:  # batches tell of themselves, as a LeanOpsError
             call.console.say(f"stopped between two cycles by {asked}; nothing was begun")
             return
