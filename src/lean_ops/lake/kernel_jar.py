@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FUNCTIONS_CATALOG: Final = "lean_ops_functions"
 FUNCTIONS_CLASS: Final = "leanops.Functions"
+EXTENSIONS_CLASS: Final = "leanops.plan.Extensions"
 FILE_IO_CLASS: Final = "leanops.files.LocalFileIO"
 FILE_SYSTEM_CLASS: Final = "leanops.files.LocalFiles"
 KERNEL_NAME: Final = "lean-ops-kernel"

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.cloud_place import rest_login
-from lean_ops.lake.kernel_jar import FILE_IO_CLASS, FILE_SYSTEM_CLASS, FUNCTIONS_CATALOG, FUNCTIONS_CLASS
+from lean_ops.lake.kernel_jar import (
+    EXTENSIONS_CLASS,
+    FILE_IO_CLASS,
+    FILE_SYSTEM_CLASS,
+    FUNCTIONS_CATALOG,
+    FUNCTIONS_CLASS,
+)
 from lean_ops.lake.object_store import region_of, store_address
 from lean_ops.model.pattern_cost import STACK_BYTES
 
@@ -62,7 +68,7 @@ def session_conf(settings: Settings, environ: Mapping[str, str] | None = None) -
         f"{catalog}.cache-enabled": "false",
         **local_files,
         f"spark.sql.catalog.{FUNCTIONS_CATALOG}": FUNCTIONS_CLASS,
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": f"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,{EXTENSIONS_CLASS}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
         # Refused payloads, which come back as Arrow, may be megabytes each: batches are bounded by bytes too.

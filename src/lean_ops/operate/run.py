@@ -76,7 +76,7 @@ class Run:
         room = Room(self.workers)
         with _seldom_collected(), self.parts.leases.running(), ThreadPoolExecutor(room.places, "topic") as pool:
             begun = (pool.submit(self._in_turn, room, topic) for topic in plan.work)
-            waited_for = max(0, len(plan.work) - 2 * room.places)  # the last ones have nobody to wait for
+            waited_for = _until_few_are_left(len(plan.work), room.places)
             with closing(self._outcomes(begun)) as outcomes:  # whoever goes away early ends the work, too
                 with self.parts.gathering() if waited_for else nullcontext():
                     yield from islice(outcomes, waited_for)
@@ -136,6 +136,11 @@ class Run:
         attempt = Attempt(self.run_id, plan.topic, hop.zone, first_batch(hop), self.parts.clock())
         self._hops.record(attempt, RunStatus.SKIPPED, reason)
         return TopicOutcome(plan.topic, RunStatus.SKIPPED, reason)
+
+
+def _until_few_are_left(topics: int, places: int) -> int:
+    """After how many outcomes nobody should wait for another's rows any more; who works alone never should."""
+    return max(0, topics - 2 * places) if places > 1 else 0
 
 
 @contextmanager

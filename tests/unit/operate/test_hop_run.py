@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.operate.test_run import COUNTS, NOW, OPEN, Bench, batches_of, fails, hop_of, interrupt, lose, to_do
+from tests.unit.operate.run_bench import COUNTS, NOW, OPEN, Bench, batches_of, fails, hop_of, interrupt, lose, to_do
 
 from lean_ops.lake.spark import SparkStartError
 from lean_ops.ledger.books import RunStatus

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.operate.test_run import COUNTS, NOW, OPEN, Bench, fails, hop_of, to_do
+from tests.unit.operate.run_bench import COUNTS, NOW, OPEN, Bench, fails, hop_of, to_do
 
 from lean_ops.lake.spark import SparkEndedError
 from lean_ops.ledger.books import RunStatus
