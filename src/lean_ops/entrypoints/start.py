@@ -5,6 +5,7 @@ Nothing heavy is imported above `main`: what is asked to stop while packages loa
 
 from __future__ import annotations
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -13,6 +14,8 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run a command; interrupted where no command could say so, leave with 130 and one line."""
+    # Else pydantic looks through every installed package for plugins, each time a command starts.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from lean_ops.entrypoints import cli
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
-from urllib.parse import unquote
 
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
+from lean_ops.lake.local_path import local_path
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -16,21 +15,6 @@ if TYPE_CHECKING:
     from pyiceberg.io import InputStream
 
 IMPLEMENTATION: Final = "lean_ops.lake.local_files.LocalFileIO"
-
-
-def local_path(location: str) -> Path:
-    """The file behind a table's location; TerminalError if it is not on this machine."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or scheme == "file":
-        path = Path("/" + rest.lstrip("/")) if colon else Path(location)
-        return path if path.exists() else _decoded(path)
-    raise TerminalError("not a local file", where=location, expected="a file of the embedded warehouse")
-
-
-def _decoded(path: Path) -> Path:
-    """Some writers store a location percent-encoded."""
-    decoded = Path(unquote(str(path)))
-    return decoded if decoded.exists() else path
 
 
 class _LocalInput(InputFile):

@@ -17,6 +17,11 @@ def is_object(location: str) -> bool:
     return location.startswith(_OBJECT_STORES)
 
 
+def table_of(location: str) -> str:
+    """Database and table of a metadata file, by its folders: …/database/table/metadata/file."""
+    return ".".join(location.split("/")[-4:-2])
+
+
 def metadata_path(table: str, location: str) -> Path:
     """The file at a location of the catalog, which may be spelt as an address; TerminalError if there is none."""
     path = Path(location.removeprefix("file:")) if location.startswith("file:") else Path(location)

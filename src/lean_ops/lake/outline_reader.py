@@ -46,10 +46,10 @@ class _Ref(msgspec.Struct, rename="kebab", gc=False):
     snapshot_id: int
 
 
-class _Metadata(msgspec.Struct, rename="kebab", gc=False):
-    snapshots: list[_Snapshot] = []
+class MainBranch(msgspec.Struct, rename="kebab", gc=False):
+    """What of a metadata file tells where main is."""
+
     refs: dict[str, _Ref] = {}
-    properties: dict[str, str] | None = None
     current_snapshot_id: int | None = None
 
     @property
@@ -58,6 +58,11 @@ class _Metadata(msgspec.Struct, rename="kebab", gc=False):
         if "main" in self.refs:
             return self.refs["main"].snapshot_id
         return None if self.current_snapshot_id == -1 else self.current_snapshot_id
+
+
+class _Metadata(MainBranch, rename="kebab", gc=False):
+    snapshots: list[_Snapshot] = []
+    properties: dict[str, str] | None = None
 
     def chain(self) -> list[tuple[int, _Summary]]:
         """Times and summaries of main's snapshots, newest first, as far as they are kept; KeyError without a head."""

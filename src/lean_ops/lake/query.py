@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lean_ops.lake.damage import damaged_parquet
 from lean_ops.lake.duck import connection_to, rows
 from lean_ops.lake.sql_guard import TableReference, referenced_tables
-from lean_ops.lake.table_files import open_table, plan, quoted
+from lean_ops.lake.table_files import quoted
+from lean_ops.lake.whole_table import whole_table
 from lean_ops.model.errors import LeanOpsError, WrongUseError
 from lean_ops.model.tables import LATEST_SUFFIX, RAW_SUFFIX
 
@@ -45,7 +46,7 @@ class QuerySession:
     def query(self, sql: str) -> list[dict[str, Any]]:
         """The rows of one SELECT; WrongUseError for anything that writes, reads files or can't be understood."""
         tables = {name: self._source(name) for name in referenced_tables(sql)}
-        planned = {source.location: plan(open_table(source.location)) for source in tables.values()}
+        planned = {source.location: whole_table(source.location) for source in tables.values()}
         with connection_to(planned.values()) as connection:
             _make_views(connection, tables, planned)
             return _answer(connection, sql, planned.values())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.damage import naming_damage
-from lean_ops.lake.metadata_file import damaged_metadata, is_object
+from lean_ops.lake.local_path import local_name
+from lean_ops.lake.metadata_file import damaged_metadata, is_object, table_of
 from lean_ops.model.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.manifest import ManifestEntry
     from pyiceberg.table import FileScanTask, Table
-    from pyiceberg.types import IcebergType
 
 FILE_COLUMN: Final = "_file"  # an Iceberg metadata name, so no table of ours has a column of that name
 _FILE: Final = "__file"  # columns are read under names made of their field ids, which can't clash with this one
+_POSITIONS: Final = 1  # what Iceberg calls the content of a file of deleted positions
 _PRIMITIVE_TYPES: Final = {
     "string": "VARCHAR",
     "int": "INTEGER",
@@ -118,8 +119,7 @@ def open_table(location: str) -> Table:
     try:
         return StaticTable.from_metadata(location, _io_properties(location))
     except (OSError, ValidationError, ValueError) as error:
-        name = ".".join(location.split("/")[-4:-2])  # …/database/table/metadata/file
-        raise damaged_metadata(name, location, error) from error
+        raise damaged_metadata(table_of(location), location, error) from error
 
 
 def _io_properties(location: str) -> dict[str, str]:
@@ -153,7 +153,10 @@ def plan(table: Table, row_filter: BooleanExpression | None = None, snapshot_id:
 def duck_columns(table: Table) -> tuple[DuckColumn, ...]:
     """The table's columns, as its current schema has them."""
     fields = table.schema().fields
-    return tuple(DuckColumn(field.field_id, field.name, duck_type(field.field_type)) for field in fields)
+    return tuple(
+        DuckColumn(field.field_id, field.name, duck_type(field.field_type.model_dump(by_alias=True)))
+        for field in fields
+    )
 
 
 def _noting_writers(writers: dict[str, int | None]) -> Callable[[ManifestEntry], bool]:
@@ -184,41 +187,49 @@ def path_of(location: str) -> str:
         from lean_ops.lake.object_store import COPIES
 
         return str(COPIES.path_of(location))
-    from lean_ops.lake.local_files import local_path
-
-    return str(local_path(location))
+    return local_name(location)
 
 
 def _delete_locations(tasks: Iterable[FileScanTask]) -> set[str]:
     deletes = {delete.file_path: delete for task in tasks for delete in task.delete_files}
     for location, delete in deletes.items():
-        if delete.file_format != "PARQUET":
-            raise TerminalError(
-                "its deleted rows are kept in a form that only Spark reads here",
-                where=location,
-                found=f"{delete.file_format} (deletion vectors of format 3)",
-                expected="Parquet position deletes (format 2)",
-            )
+        refuse_unreadable_deletes(location, delete.file_format, delete.content)
     return set(deletes)
 
 
-def duck_type(kind: IcebergType) -> str:
-    """The DuckDB type of an Iceberg type."""
-    from pyiceberg import types
+def refuse_unreadable_deletes(location: str, file_format: str, content: int) -> None:
+    """TerminalError unless a delete file is one of positions that DuckDB can read."""
+    if file_format.upper() == "PARQUET" and content == _POSITIONS:
+        return
+    form = "deletion vectors of format 3" if content == _POSITIONS else "rows by their values"
+    raise TerminalError(
+        "its deleted rows are kept in a form that only Spark reads here",
+        where=location,
+        found=f"{file_format} ({form})",
+        expected="Parquet position deletes (format 2)",
+    )
 
-    if isinstance(kind, types.ListType):
-        return f"{duck_type(kind.element_type)}[]"
-    if isinstance(kind, types.MapType):
-        return f"MAP({duck_type(kind.key_type)}, {duck_type(kind.value_type)})"
-    if isinstance(kind, types.StructType):
-        return f"STRUCT({', '.join(f'{quoted(part.name)} {duck_type(part.field_type)}' for part in kind.fields)})"
-    if isinstance(kind, types.DecimalType):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if isinstance(kind, types.FixedType):
+
+def duck_type(kind: Any) -> str:
+    """The DuckDB type of an Iceberg type, as a metadata file spells it: a word, or an object of one with parts."""
+    if isinstance(kind, str):
+        return _primitive(kind)
+    if kind["type"] == "list":
+        return f"{duck_type(kind['element'])}[]"
+    if kind["type"] == "map":
+        return f"MAP({duck_type(kind['key'])}, {duck_type(kind['value'])})"
+    parts = (f"{quoted(part['name'])} {duck_type(part['type'])}" for part in kind["fields"])
+    return f"STRUCT({', '.join(parts)})"
+
+
+def _primitive(kind: str) -> str:
+    if kind in _PRIMITIVE_TYPES:
+        return _PRIMITIVE_TYPES[kind]
+    if kind.startswith("decimal("):
+        return kind.upper()
+    if kind.startswith("fixed["):
         return "BLOB"
-    if str(kind) in _PRIMITIVE_TYPES:
-        return _PRIMITIVE_TYPES[str(kind)]
-    raise TerminalError("a column type that can't be read without Spark", found=str(kind))
+    raise TerminalError("a column type that can't be read without Spark", found=kind)
 
 
 def quoted(name: str) -> str:
