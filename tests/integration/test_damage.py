@@ -12,7 +12,7 @@ from tests.integration.ingest_home import TOPIC, Home, bodies
 from lean_ops.ingest.intake import StoppedError
 from lean_ops.lake.altered import refuse_altered
 from lean_ops.lake.damage import find_damage, naming_damage
-from lean_ops.lake.local_files import local_path
+from lean_ops.lake.local_path import local_path
 from lean_ops.model.errors import TerminalError
 
 

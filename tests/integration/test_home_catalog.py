@@ -23,7 +23,7 @@ from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 from lean_ops.lake.append import append_files
 from lean_ops.lake.catalog import Lake
 from lean_ops.lake.home_catalog import HomeCatalog
-from lean_ops.lake.local_files import local_path
+from lean_ops.lake.local_path import local_path
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.tables import PARSE_ERRORS, Column, TableName, TableShape
 from lean_ops.settings import load_settings

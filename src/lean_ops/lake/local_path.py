@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from os.path import exists
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 from lean_ops.model.errors import TerminalError
+
+_FILE: Final = "file:"
 
 
 def local_path(location: str) -> Path:
@@ -16,11 +19,13 @@ def local_path(location: str) -> Path:
 
 def local_name(location: str) -> str:
     """The same as text: thousands of paths, one for each file of a table, take their time."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or scheme == "file":
-        name = f"/{rest.lstrip('/')}" if colon else location
-        return name if exists(name) else _decoded(name)  # noqa: PTH110  see above
-    raise TerminalError("not a local file", where=location, expected="a file of the embedded warehouse")
+    if location.startswith(_FILE):
+        name = f"/{location.removeprefix(_FILE).lstrip('/')}"
+    elif "://" not in location:
+        name = location
+    else:
+        raise TerminalError("not a local file", where=location, expected="a file of the embedded warehouse")
+    return name if exists(name) else _decoded(name)  # noqa: PTH110  see above
 
 
 def _decoded(name: str) -> str:

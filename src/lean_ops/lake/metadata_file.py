@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.local_path import local_path
 from lean_ops.model.errors import TerminalError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _LINE_END: Final = "\n"
 _OBJECT_STORES: Final = ("s3://", "s3a://", "s3n://")
@@ -24,10 +26,9 @@ def table_of(location: str) -> str:
 
 def metadata_path(table: str, location: str) -> Path:
     """The file at a location of the catalog, which may be spelt as an address; TerminalError if there is none."""
-    path = Path(location.removeprefix("file:")) if location.startswith("file:") else Path(location)
-    for candidate in (path, Path(unquote(str(path)))):
-        if candidate.is_file():
-            return candidate
+    path = local_path(location)
+    if path.is_file():
+        return path
     raise damaged_metadata(table, location, FileNotFoundError(location))
 
 
