@@ -74,27 +74,44 @@ class SharedTables:
 
     def append_rows(self, name: TableName, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append plain rows; columns that a row lacks are NULL."""
-        import pyarrow as pa
+        self.append_rows_of({name: rows})
 
-        if rows:
-            schema = self._arrow_schema(name, self._lake.load(name))
-            _refuse_unknown(name, rows, schema.names)
-            self.append(name, [pa.Table.from_pylist([dict(row) for row in rows], schema=schema)])
+    def append_rows_of(self, rows: Mapping[TableName, Sequence[Mapping[str, Any]]]) -> None:
+        """Append plain rows to several tables: one commit each, in no order, but one wait for all of them.
+
+        An error leaves some tables with their rows and some without.
+        """
+        self._commit_each({name: self._pending(name, [self._table(name, of)])[0] for name, of in rows.items() if of})
 
     def append(self, name: TableName, parts: Iterable[pa.Table]) -> int:
         """Append all parts in one snapshot, holding few in memory at a time; how many rows there were."""
         pending, rows = self._pending(name, parts)
-        if not rows:
-            return 0
-        with self._guard:
-            self._waiting[name].append(pending)
-            turn = self._turns[name]
-        with turn:
-            if not pending.done.done():
-                time.sleep(self._pause)
-                self._commit_all_waiting(name)
-        pending.done.result()
+        if rows:
+            self._commit_each({name: pending})
         return rows
+
+    def _commit_each(self, pending: Mapping[TableName, _Pending]) -> None:
+        """See to it that all are committed, by whoever; while one table is waited for, others may take the rest."""
+        with self._guard:
+            for name, of in pending.items():
+                self._waiting[name].append(of)
+            turns = {name: self._turns[name] for name in pending}
+        try:
+            for name, of in pending.items():
+                with turns[name]:
+                    if not of.done.done():
+                        time.sleep(self._pause)
+                        self._commit_all_waiting(name)
+                of.done.result()
+        except BaseException:
+            self._withdraw(pending)
+            raise
+
+    def _withdraw(self, pending: Mapping[TableName, _Pending]) -> None:
+        """Nobody is to commit what its caller takes for failed, as far as nobody has begun to."""
+        with self._guard:
+            for name, of in pending.items():
+                self._waiting[name] = [other for other in self._waiting[name] if other is not of]
 
     def gather_small_files(self, name: TableName) -> Gathered | None:
         """Put a table's small files together where it pays; None if not. Who wants to append waits meanwhile."""
@@ -133,6 +150,14 @@ class SharedTables:
         with naming_damage(lambda: [table]):
             for file in found:
                 yield _with_values(read_columns(table.io, file.path, tuple({*columns, *equal})), equal)
+
+    def _table(self, name: TableName, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """Plain rows in the table's columns."""
+        import pyarrow as pa
+
+        schema = self._arrow_schema(name, self._lake.load(name))
+        _refuse_unknown(name, rows, schema.names)
+        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
 
     def _pending(self, name: TableName, parts: Iterable[pa.Table]) -> tuple[_Pending, int]:
         """The parts, ready for a commit, and their rows; all but a small rest is in files already."""

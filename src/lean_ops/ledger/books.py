@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
@@ -115,6 +115,14 @@ def error_rate_alert(batch: Batch, counts: Counts) -> Alert | None:
     )
 
 
+class Entry(NamedTuple):
+    """A row for an operational table, and the columns by which it is known again."""
+
+    table: str
+    row: dict[str, Any]
+    key: Sequence[str]
+
+
 class Books:
     """The operational tables as a batch writes them; `publish` tells an alert to whoever has subscribed."""
 
@@ -128,10 +136,10 @@ class Books:
         """Append a row."""
         self._shared.append_rows(self._names.ops(table), [row])
 
-    def append_once(self, table: str, row: dict[str, Any], key: Sequence[str], repeated: bool) -> None:
-        """Append a row unless an earlier try of the same work (`repeated`) has left one with the same key."""
-        if not (repeated and self._has(table, row, key)):
-            self.append(table, row)
+    def append_once(self, entries: Sequence[Entry], repeated: bool) -> None:
+        """Append rows, but those that an earlier try of the same work (`repeated`) has left; each table has one."""
+        new = [entry for entry in entries if not (repeated and self._has(*entry))]
+        self._shared.append_rows_of({self._names.ops(entry.table): [entry.row] for entry in new})
 
     def _has(self, table: str, row: dict[str, Any], key: Sequence[str]) -> bool:
         return bool(self._shared.count(self._names.ops(table), **{column: row[column] for column in key}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.staging import publish
-from lean_ops.ledger.books import REBUILT, Attempt, RunStatus, error_rate_alert, history_row
+from lean_ops.ledger.books import REBUILT, Attempt, Entry, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent, Zone
 from lean_ops.model.errors import TerminalError
 from lean_ops.model.ledger import ledger_row
@@ -135,18 +135,10 @@ class BatchRunner:
                 remedy="A property of the table was altered by hand: give it the value of the metadata file before.",
             )
         now = self._clock()
-        snapshots = (batch.from_snapshot, batch.to_snapshot)
-        row = {**ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now), "kind": batch.kind}
-        self._books.append_once("reconciliation_log", row, ("topic_name", "batch_id"), resumed)
-        self._done(batch, "ledger written", lease)
-        attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
-        reason = None if intent.rebuilt is None else REBUILT
         self._books.append_once(
-            "job_run_history",
-            history_row(attempt, RunStatus.SUCCEEDED, reason, intent.rebuilt or counts, now),
-            ("topic_name", "batch_id", "status"),
-            resumed,
+            (_ledger_entry(batch, counts, now), _history_entry(intent, counts, run_id, now)), resumed
         )
+        self._done(batch, "ledger written", lease)
         alert = error_rate_alert(batch, counts)
         if alert is not None:
             self._books.raise_alert(alert, now, resumed)
@@ -154,3 +146,17 @@ class BatchRunner:
         self._state.close_batch(intent, lease, self._clock())
         self._on_step(batch, "checkpoint moved")
         return counts
+
+
+def _ledger_entry(batch: Batch, counts: Counts, now: datetime) -> Entry:
+    snapshots = (batch.from_snapshot, batch.to_snapshot)
+    row = ledger_row(batch.topic, batch.zone, batch.batch_id, snapshots, counts, now)
+    return Entry("reconciliation_log", {**row, "kind": batch.kind}, ("topic_name", "batch_id"))
+
+
+def _history_entry(intent: Intent, counts: Counts, run_id: str, now: datetime) -> Entry:
+    batch = intent.batch
+    attempt = Attempt(run_id, batch.topic, batch.zone, batch.batch_id, datetime.fromisoformat(intent.started_at))
+    reason = None if intent.rebuilt is None else REBUILT
+    row = history_row(attempt, RunStatus.SUCCEEDED, reason, intent.rebuilt or counts, now)
+    return Entry("job_run_history", row, ("topic_name", "batch_id", "status"))

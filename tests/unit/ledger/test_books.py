@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from lean_ops.ledger.books import Alert, Attempt, Books, RunStatus, error_rate_alert, history_row
+from lean_ops.ledger.books import Alert, Attempt, Books, Entry, RunStatus, error_rate_alert, history_row
 from lean_ops.model.batch import Batch, Counts, Intent, Zone, pipeline_id
 from lean_ops.model.errors import TransientError
 from lean_ops.model.ledger import ledger_row
@@ -162,7 +162,10 @@ class FakeTables:
         self.counted = 0
 
     def append_rows(self, name: TableName, rows: list[dict[str, Any]]) -> None:
-        self.rows += [(name, row) for row in rows]
+        self.append_rows_of({name: rows})
+
+    def append_rows_of(self, tables: dict[TableName, list[dict[str, Any]]]) -> None:
+        self.rows += [(name, row) for name, rows in tables.items() for row in rows]
 
     def count(self, name: TableName, **equal: str) -> int:
         self.counted += 1
@@ -184,9 +187,13 @@ LEDGER = TableName("dev_ops_db", "reconciliation_log")
 KEY = ("topic_name", "batch_id")
 
 
+def entry(row: dict[str, Any]) -> Entry:
+    return Entry("reconciliation_log", row, KEY)
+
+
 def test_a_row_of_new_work_is_appended_without_looking(books: Books, tables: FakeTables) -> None:
     row = whole_ledger_row()
-    books.append_once("reconciliation_log", row, KEY, repeated=False)
+    books.append_once([entry(row)], repeated=False)
     assert tables.rows == [(LEDGER, row)]
     assert tables.counted == 0
 
@@ -194,16 +201,25 @@ def test_a_row_of_new_work_is_appended_without_looking(books: Books, tables: Fak
 def test_a_row_that_an_earlier_try_left_is_not_repeated(books: Books, tables: FakeTables) -> None:
     row = whole_ledger_row()
     for _ in range(3):
-        books.append_once("reconciliation_log", row, KEY, repeated=True)
+        books.append_once([entry(row)], repeated=True)
     assert tables.rows == [(LEDGER, row)]
+
+
+def test_of_several_rows_only_those_are_appended_that_an_earlier_try_did_not_leave(
+    books: Books, tables: FakeTables
+) -> None:
+    left, lacking = whole_ledger_row(), ROWS["job_run_history"]
+    books.append_once([entry(left)], repeated=False)
+    books.append_once([entry(left), Entry("job_run_history", lacking, (*KEY, "status"))], repeated=True)
+    assert tables.rows == [(LEDGER, left), (TableName("dev_ops_db", "job_run_history"), lacking)]
 
 
 @pytest.mark.parametrize("column", KEY)
 def test_rows_that_differ_in_one_key_column_are_different_rows(books: Books, tables: FakeTables, column: str) -> None:
     row = whole_ledger_row()
-    books.append_once("reconciliation_log", row, KEY, repeated=True)
-    books.append_once("reconciliation_log", {**row, column: "other"}, KEY, repeated=True)
-    books.append_once("reconciliation_log", {**row, "records_in": 99}, KEY, repeated=True)
+    books.append_once([entry(row)], repeated=True)
+    books.append_once([entry({**row, column: "other"})], repeated=True)
+    books.append_once([entry({**row, "records_in": 99})], repeated=True)
     assert len(tables.rows) == 2
 
 
