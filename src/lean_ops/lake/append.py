@@ -6,7 +6,6 @@ import functools
 import itertools
 import random
 import time
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from lean_ops.lake.damage import naming_damage
@@ -25,27 +24,34 @@ if TYPE_CHECKING:
 # On top of pyiceberg's own four retries in each, which give up when many write to one table at once.
 _ROUNDS: Final = 10
 _MOST_RUNS: Final = 256
+_MANY_BYTES: Final = 4 * 1024 * 1024
 
 
 def write_files(table: Table, rows: pa.Table) -> list[DataFile]:
     """The rows, in the table's own columns, as data files that no snapshot has yet."""
-    from pyiceberg.io.pyarrow import bin_pack_arrow_table, write_file
-    from pyiceberg.table import TableProperties, WriteTask
+    from pyiceberg.utils.concurrent import ExecutorFactory
 
-    from lean_ops.lake.pyiceberg_savings import save_writing
+    from lean_ops.lake.data_file import DataFileWriter
 
     if not rows.num_rows:
         return []
-    save_writing()
-    write_id, numbers = uuid.uuid4(), itertools.count()
+    writer, parts = DataFileWriter(table), _parts(table, rows)
+    if rows.nbytes < _MANY_BYTES:  # for little, threads only get in each other's way
+        return list(itertools.starmap(writer.write, parts))
+    return list(ExecutorFactory.get_or_create().map(lambda part: writer.write(*part), parts))
+
+
+def _parts(table: Table, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
+    """The rows of each file."""
+    import pyarrow as pa
+    from pyiceberg.io.pyarrow import bin_pack_arrow_table
+    from pyiceberg.table import TableProperties
+
     default_size = TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
     target_size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, default_size))
-    tasks = (
-        WriteTask(write_id, next(numbers), table.schema(), batches, partition_key=key)
-        for key, part in _partitions(table, rows)
-        for batches in bin_pack_arrow_table(part, target_size)
-    )
-    return list(write_file(table.io, table.metadata, tasks))
+    for key, of_partition in _partitions(table, rows):
+        for batches in bin_pack_arrow_table(of_partition, target_size):
+            yield key, pa.Table.from_batches(batches)
 
 
 def _partitions(table: Table, rows: pa.Table) -> Iterator[tuple[PartitionKey | None, pa.Table]]:

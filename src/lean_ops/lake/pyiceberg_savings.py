@@ -41,7 +41,7 @@ def save_writing() -> None:
     """Let data files of one table share what pyiceberg works out from its columns; a run writes thousands of them."""
     from pyiceberg.io import pyarrow as arrow_files
 
-    for name in ("sanitize_column_names", "compute_statistics_plan", "parquet_path_to_id_mapping"):
+    for name in ("compute_statistics_plan", "parquet_path_to_id_mapping"):
         setattr(arrow_files, name, _once_for_the_same(getattr(arrow_files, name)))
 
 
