@@ -2,8 +2,7 @@
 
 Whoever gets the table's turn writes and commits the rows of everyone who waits, in a single snapshot; where many come
 and go it waits a moment for them. Thirty topics that report errors together cost one commit, not thirty that fight
-each other. Only many rows are written as files by
-their own caller before.
+each other. Only many rows are written as files by their own caller before.
 """
 
 from __future__ import annotations
