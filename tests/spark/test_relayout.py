@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from tests.spark.driver import TopicDriver, at
 
+from lean_ops.lake import one_file
 from lean_ops.lake.layout import TRIES_PROPERTY, LayoutMove, buckets_of
-from lean_ops.lake.snapshots import ROWS_PROPERTY, History, history_of
+from lean_ops.lake.once import manifest_files
+from lean_ops.lake.ranges import spark_name
+from lean_ops.lake.snapshots import LAYOUT_PROPERTY, ROWS_PROPERTY, History, history_of
 from lean_ops.ledger.books import RunStatus
 from lean_ops.ledger.trace import Tracer, Wanted
 from lean_ops.model.batch import Batch, Counts, Zone
@@ -28,6 +33,19 @@ pytestmark = pytest.mark.spark
 RULE = LayoutRule(first_rows=3, rows_per_bucket=2, fewest=2, most=8)
 # No table of a test has rows for a bucket, and from the second file on it has too many (less than eight tell it apart).
 GATHER = LayoutRule(first_rows=1_000, rows_per_bucket=1, fewest=2, most=8, few_files=-6)
+# A column of each type, and what three messages have in it.
+VALUES: dict[str, tuple[str, tuple[Any, Any, Any]]] = {
+    "text": ("STRING", ("a\u0000b", "Grüße 東京 🙂", "")),
+    "whole": ("INT", (-2147483648, 2147483647, None)),
+    "long": ("BIGINT", (-9223372036854775808, 9223372036854775807, None)),
+    "small": ("DECIMAL(9,2)", ("-9999999.99", "0.10", None)),
+    "middle": ("DECIMAL(18,4)", ("-99999999999999.9999", "0.0001", None)),
+    "exact": ("DECIMAL(38,10)", ("9999999999999999999999999999.9999999999", "-0.0000000001", None)),
+    "near": ("DOUBLE", ("1e-300", -0.1, None)),
+    "truth": ("BOOLEAN", (True, False, None)),
+    "day": ("DATE", ("0001-01-01", "9999-12-31", None)),
+    "moment": ("TIMESTAMP", ("0001-01-01T00:00:00.000001Z", "9999-12-31T23:59:59.999999Z", None)),
+}
 STEPS = ("layout begun", "layout written", "layout switched")
 
 
@@ -95,6 +113,12 @@ def values(topic: TopicDriver) -> dict[str, int]:
     return {key: row["v"] for key, row in topic.curated().items()}
 
 
+def plain(topic: TopicDriver) -> list[Any]:
+    """The rows as Spark reads them, in its own words: Python has no time for all that Spark has."""
+    rows = topic.services.sessions.mine().table(spark_name(topic.services.lake.names.curated(topic.name)))
+    return sorted(rows.select([rows[name].cast("string") for name in rows.columns]).collect(), key=repr)
+
+
 def moves(topic: TopicDriver) -> list[dict[str, Any]]:
     return topic.shared("maintenance_log")
 
@@ -148,6 +172,22 @@ def test_a_run_moves_a_table_after_its_batch_and_goes_on_with_the_next_ones(grow
     assert grown.run(rule=RULE) is None
 
 
+@pytest.fixture(params=["without Spark", "by Spark"])
+def gatherer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who writes a small table anew: Spark only if it has more bytes than any table of a test."""
+    if request.param == "by Spark":
+        monkeypatch.setattr(one_file, "LITTLE_BYTES", 0)
+    return str(request.param)
+
+
+def engines(topic: TopicDriver) -> set[str]:
+    """Who has written the snapshots that the table was written anew with."""
+    table = table_of(topic)
+    summaries = (snapshot.summary.additional_properties for snapshot in table.snapshots() if snapshot.summary)
+    return {each.get("engine-name", "without Spark") for each in summaries if LAYOUT_PROPERTY in each}
+
+
+@pytest.mark.usefixtures("gatherer")
 def test_a_small_table_of_many_files_is_written_anew_after_a_batch_and_the_next_ones_go_on(grown: TopicDriver) -> None:
     grown.put(message("m6", 6))
     outcome = grown.run(rule=GATHER)
@@ -167,6 +207,49 @@ def test_a_small_table_of_many_files_is_written_anew_after_a_batch_and_the_next_
     assert outcome.batches[-1].counts == Counts(2, updated=1, superseded=1)
     assert values(grown) == {"m1": 5, "m2": 7, "m3": 3, "m6": 6}
     assert faults(grown) == []
+
+
+def test_only_what_is_more_than_a_little_takes_spark_to_gather(grown: TopicDriver, gatherer: str) -> None:
+    grown.put(message("m6", 6))
+    assert grown.run(rule=GATHER) is not None
+    assert engines(grown) == {"without Spark" if gatherer == "without Spark" else "spark"}
+
+
+@pytest.mark.usefixtures("gatherer")
+def test_gathering_keeps_every_value_of_every_type_and_null(topic: TopicDriver) -> None:
+    topic.use_schema({name: {"type": kind} for name, (kind, _) in VALUES.items()})
+    for number in (1, 2, 3):
+        place = {"idempotency_key": f"k{number}", "publish_time": at(number)}
+        payload = json.dumps({name: texts[number - 1] for name, (_, texts) in VALUES.items()})
+        topic.put({"message_id": f"m{number}", "json_payload": payload, **place})
+        topic.put({"message_id": f"n{number}", "json_payload": payload, **place})
+        assert topic.run() is not None
+    names = [field.name for field in table_of(topic).schema().fields]
+    before, rows = topic.curated(), plain(topic)
+    assert {name for name in VALUES for row in before.values() if row[name] is not None} == set(VALUES)
+    look_after(topic, topic.services.relayout(None, topic.gate.schema_of, GATHER))
+    assert (topic.curated(), plain(topic)) == (before, rows)
+    assert [field.name for field in table_of(topic).schema().fields] == names
+    head = history(topic).snapshots[history(topic).head or -1]
+    assert (head.count("total-data-files"), head.count("total-records")) == (1, 3)
+    assert faults(topic) == []
+
+
+def test_what_gathering_took_away_is_told_in_manifests_of_its_kind(grown: TopicDriver) -> None:
+    before = {file.file_path: int(file.content) for _, file in manifest_files(table_of(grown))}
+    assert set(before.values()) == {0, 1}
+    look_after(grown, grown.services.relayout(None, grown.gate.schema_of, GATHER))
+    table = table_of(grown)
+    assert engines(grown) == {"without Spark"}
+    head = table.current_snapshot()
+    assert head is not None
+    gone: dict[str, int] = {}
+    for manifest in head.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            if entry.status is ManifestEntryStatus.DELETED:
+                gone[entry.data_file.file_path] = int(manifest.content)
+    assert gone == before
+    assert [int(file.content) for _, file in manifest_files(table)] == [0]
 
 
 @pytest.mark.parametrize("step", STEPS)

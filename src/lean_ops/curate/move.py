@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from lean_ops.lake.catalog import CATALOG_NAME
 from lean_ops.lake.ranges import iceberg_reader, spark_name
 from lean_ops.lake.spark import prepare_for
-from lean_ops.model.curated_layout import LAYOUT_KEY
+from lean_ops.model.curated_layout import LAYOUT_KEY, ROW_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lean_ops.lake.layout import LayoutMove
 
 _MOST_PARTITIONS: Final = 64
-# Rows of one time stay together within a bucket, as they came: readers of a few days then skip the rest.
-_ORDER: Final = "publish_time"
 
 
 def write_anew(spark: SparkSession, move: LayoutMove, rows: int, properties: Mapping[str, str]) -> None:
@@ -38,6 +36,6 @@ def write_anew(spark: SparkSession, move: LayoutMove, rows: int, properties: Map
 def _clustered(live: DataFrame, buckets: int) -> DataFrame:
     """The rows bucket by bucket; without buckets, which are few rows, in one piece."""
     if not buckets:
-        return live.coalesce(1).sortWithinPartitions(_ORDER)
+        return live.coalesce(1).sortWithinPartitions(ROW_ORDER)
     bucket = F.expr(f"{CATALOG_NAME}.system.bucket({buckets}, {LAYOUT_KEY})")
-    return live.repartition(min(buckets, _MOST_PARTITIONS), bucket).sortWithinPartitions(bucket, _ORDER)
+    return live.repartition(min(buckets, _MOST_PARTITIONS), bucket).sortWithinPartitions(bucket, ROW_ORDER)

@@ -154,16 +154,16 @@ def _commit(table: Table, files: Sequence[DataFile], summary: Mapping[str, str])
     return int(append.snapshot_id)
 
 
-def without_history(table: Table) -> Table:
-    """The same table as if main's newest snapshot were its first.
+def without_history(table: Table, branch: str = "main") -> Table:
+    """The same table as if the branch's newest snapshot were its first, and there were no other branch.
 
     A transaction copies all metadata it is given a dozen times, so appends would get slower with every snapshot
     that a table keeps. The commit itself is checked against and applied to the whole metadata by the catalog.
     """
     from pyiceberg.table import Table
 
-    newest = table.current_snapshot()
-    refs = {name: ref for name, ref in table.metadata.refs.items() if name == "main"}
+    newest = table.snapshot_by_name(branch)
+    refs = {name: ref for name, ref in table.metadata.refs.items() if name == branch}
     only_newest = {"snapshots": [newest] if newest else [], "snapshot_log": [], "refs": refs}
     metadata = table.metadata.model_copy(update=only_newest)
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)

@@ -86,9 +86,9 @@ def files_since(table: Table, since: int | None, topics: Collection[str]) -> Ite
                     yield entry.data_file.file_path
 
 
-def manifest_files(table: Table) -> Iterator[tuple[int | None, DataFile]]:
-    """The files of main, each with the snapshot that added it."""
-    snapshot = table.current_snapshot()
+def manifest_files(table: Table, branch: str = "main") -> Iterator[tuple[int | None, DataFile]]:
+    """The files of a branch, those of deletes included, each with the snapshot that added it."""
+    snapshot = table.snapshot_by_name(branch)
     for manifest in manifests_with_files(snapshot, table.io):
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             yield entry.snapshot_id, entry.data_file

@@ -9,6 +9,8 @@ from typing import Final
 from lean_ops.model.partitioning import PartitionField, Transform
 
 LAYOUT_KEY: Final = "idempotency_key"
+# Rows of one time stay together within a bucket, as they came: readers of a few days then skip the rest.
+ROW_ORDER: Final = "publish_time"
 _DELETES_PROPERTY: Final = "write.delete.granularity"
 _OPEN_COST_PROPERTY: Final = "read.split.open-file-cost"
 # A small table is read whole by every merge, so its deletes may lie in one file a batch, and all its files are one
@@ -34,7 +36,7 @@ class LayoutRule:
     rows_per_bucket: int
     fewest: int
     most: int
-    few_files: int = 12
+    few_files: int = 6
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -66,7 +68,7 @@ class LayoutRule:
 # A move writes the whole table anew. With four times the buckets at each step, all moves of a table's life together
 # write about a third more rows than it has.
 # A merge adds two files, and each makes later merges about 6 ms longer; to write a small table anew takes about as long
-# as forty of that. So about eight batches between two times are the least work.
+# as a dozen of that. So about four batches between two times are the least work.
 CURATED_RULE: Final = LayoutRule(first_rows=50_000_000, rows_per_bucket=4_000_000, fewest=16, most=256)
 
 
