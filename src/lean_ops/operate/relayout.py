@@ -44,7 +44,7 @@ class Relayout:
 
     A small table of many files is moved to the layout it has: its rows then lie in one.
 
-    `write_anew` copies all rows, by Spark if they are many. `rule` is None where the number of buckets is fixed by a setting.
+    `write_anew` copies all rows, by Spark if they are many. `rule` is None where a setting fixes the buckets.
     """
 
     lake: Lake
