@@ -235,6 +235,19 @@ def test_gathering_keeps_every_value_of_every_type_and_null(topic: TopicDriver) 
     assert faults(topic) == []
 
 
+@pytest.mark.usefixtures("gatherer")
+def test_a_column_that_came_since_the_last_batch_stays_when_files_are_gathered(grown: TopicDriver) -> None:
+    grown.use_schema({"v": {"type": "INT"}, "w": {"type": "DATE"}}, schema_version="1.1.0")
+    before = grown.curated()
+    assert {row["w"] for row in before.values()} == {None}
+    look_after(grown, grown.services.relayout(None, grown.gate.schema_of, GATHER))
+    assert grown.curated() == before
+    grown.put({**message("m6", 6), "json_payload": '{"v": "6", "w": "2026-02-03"}'})
+    assert grown.run() is not None
+    assert str(grown.curated()["m6"]["w"]) == "2026-02-03"
+    assert faults(grown) == []
+
+
 def test_what_gathering_took_away_is_told_in_manifests_of_its_kind(grown: TopicDriver) -> None:
     before = {file.file_path: int(file.content) for _, file in manifest_files(table_of(grown))}
     assert set(before.values()) == {0, 1}

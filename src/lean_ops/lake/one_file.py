@@ -41,7 +41,9 @@ def write_in_one_file(lake: Lake, move: LayoutMove, properties: Mapping[str, str
     """Everything that main has in place of everything on the branch; one commit with these properties."""
     table = lake.load(move.stage.name)
     with _ONE_AT_A_TIME, naming_damage(lambda: [table]):
-        rows = table.scan(snapshot_id=move.stage.base).to_arrow().sort_by(ROW_ORDER)
+        # In the columns of now: those of a snapshot would lose one that came since, or was given another name. If main
+        # has moved meanwhile, these are not the branch's rows, but then nobody can switch to it any more.
+        rows = table.scan().to_arrow().sort_by(ROW_ORDER)
         _replace_all(table, move.stage.branch, write_files(table, rows), properties)
 
 

@@ -44,6 +44,7 @@ class StateFile:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._local = threading.local()
+        self._turn = threading.Lock()
 
     def rows(self, select: str, *values: object) -> list[sqlite3.Row]:
         """What a query finds."""
@@ -53,7 +54,7 @@ class StateFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A connection with the only right to write; all that the block does happens, or nothing."""
-        with self.told():
+        with self.told(), self._in_turn():
             db = self.connection()
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -63,6 +64,16 @@ class StateFile:
                 if db.in_transaction:  # some errors, a full disk among them, have ended it already
                     db.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """One thread at a time: to wait for another, SQLite sleeps and asks again, up to a tenth of a second late."""
+        is_mine = self._turn.acquire(timeout=BUSY_SECONDS)  # if not, SQLite will say why
+        try:
+            yield
+        finally:
+            if is_mine:
+                self._turn.release()
 
     @contextmanager
     def told(self) -> Iterator[None]:

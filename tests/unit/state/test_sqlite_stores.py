@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lean_ops.model.errors import TerminalError
+from lean_ops.model.errors import TerminalError, TransientError
+from lean_ops.state import sqlite_connection
 from lean_ops.state.port import TrackedError
 from lean_ops.state.sqlite import SqliteStateStore
+from lean_ops.state.sqlite_connection import StateFile
 from lean_ops.state.sqlite_deliveries import SqliteDeliveries
 from lean_ops.state.sqlite_errors import SqliteErrorTracker
 
@@ -76,3 +79,40 @@ def test_a_damaged_file_is_named(file: Path) -> None:
     with pytest.raises(TerminalError, match="it is damaged") as told:
         SqliteDeliveries(file).seen(["a"], NOW)
     assert told.value.where == str(file)
+
+
+def test_threads_of_a_process_write_one_after_another_and_none_asks_sqlite_in_vain(file: Path) -> None:
+    state = StateFile(file)
+    asked: list[str] = []
+
+    def write(number: int) -> None:
+        state.connection().set_trace_callback(asked.append)
+        with state.transaction() as db:
+            db.execute("INSERT INTO settlements (topic_name, snapshot_id) VALUES ('a', ?)", (number,))
+            if number < 0:
+                raise RuntimeError("no")
+
+    with ThreadPoolExecutor(1) as pool:
+        with state.transaction() as db:
+            failing = pool.submit(write, -1)
+            wait([failing], 0.3)
+            assert not [statement for statement in asked if statement.startswith("BEGIN")]
+            db.execute("INSERT INTO settlements (topic_name, snapshot_id) VALUES ('b', 1)")
+        with pytest.raises(RuntimeError, match="no"):
+            failing.result(10)
+        pool.submit(write, 2).result(10)  # whoever failed has given its turn back
+    assert ids(file, "settlements", "topic_name || snapshot_id") == ["a2", "b1"]
+
+
+def test_who_waits_too_long_for_its_turn_is_told_what_sqlite_says(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
+    state = StateFile(file)
+
+    def write() -> None:
+        with state.transaction():
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with state.transaction(), pytest.raises(TransientError, match="another process keeps it locked"):
+            pool.submit(write).result(10)
+        pool.submit(write).result(10)
