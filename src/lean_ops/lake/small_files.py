@@ -16,7 +16,6 @@ from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.duck import connection_to
 from lean_ops.lake.guarded import replace_files
 from lean_ops.lake.once import manifest_files
-from lean_ops.lake.snapshots import history_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,8 +65,8 @@ def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered 
 
 def _files(table: Table) -> int:
     """The table's data files by its newest snapshot's own words; nothing else is read."""
-    history = history_of(table)
-    return history.snapshots[history.head].count("total-data-files") if history.head is not None else 0
+    head = table.current_snapshot()
+    return int(head.summary.additional_properties.get("total-data-files", 0)) if head and head.summary else 0
 
 
 def _by_partition(files: Iterable[DataFile]) -> Iterable[list[DataFile]]:
