@@ -237,7 +237,7 @@ def test_gathering_keeps_every_value_of_every_type_and_null(topic: TopicDriver) 
 
 @pytest.mark.usefixtures("gatherer")
 def test_a_column_that_came_since_the_last_batch_stays_when_files_are_gathered(grown: TopicDriver) -> None:
-    grown.use_schema({"v": {"type": "INT"}, "w": {"type": "DATE"}}, schema_version="1.1.0")
+    grown.use_schema({"v": {"type": "INT"}, "w": {"type": "DATE"}})
     before = grown.curated()
     assert {row["w"] for row in before.values()} == {None}
     look_after(grown, grown.services.relayout(None, grown.gate.schema_of, GATHER))
