@@ -336,12 +336,8 @@ class Services:
 
         def write_anew(move: LayoutMove, rows: int, properties: Mapping[str, str]) -> None:
             from lean_ops.curate.move import write_anew
-            from lean_ops.lake.one_file import is_little, write_in_one_file
 
-            if not move.buckets and is_little(self.lake.load(move.stage.name)):
-                write_in_one_file(self.lake, move, properties)
-            else:
-                write_anew(self.sessions.mine(), move, rows, properties)
+            write_anew(self.lake, self.sessions.mine, move, rows, properties)
 
         return Relayout(
             self.lake,

@@ -12,6 +12,7 @@ from lean_ops.lake.append import without_history, write_files
 from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.once import manifest_files
 from lean_ops.lake.replacement import reading_manifests_once
+from lean_ops.lake.snapshots import count_in_head
 from lean_ops.model.curated_layout import ROW_ORDER
 
 if TYPE_CHECKING:
@@ -31,10 +32,8 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def is_little(table: Table) -> bool:
     """Whether a table has no partitions and so few bytes that its rows can be held in memory."""
-    head = table.current_snapshot()
-    size = head.summary.additional_properties.get("total-files-size") if head and head.summary else None
     in_one_piece = table.spec().is_unpartitioned() and table.format_version == _WRITTEN_FORMAT
-    return in_one_piece and size is not None and int(size) <= LITTLE_BYTES
+    return in_one_piece and 0 < count_in_head(table, "total-files-size") <= LITTLE_BYTES
 
 
 def write_in_one_file(lake: Lake, move: LayoutMove, properties: Mapping[str, str]) -> None:

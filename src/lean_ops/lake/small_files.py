@@ -16,6 +16,7 @@ from lean_ops.lake.damage import naming_damage
 from lean_ops.lake.duck import connection_to
 from lean_ops.lake.guarded import replace_files
 from lean_ops.lake.once import manifest_files
+from lean_ops.lake.snapshots import count_in_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered 
 
     None as well, and nothing stays, if another writer has changed one of the files meanwhile.
     """
-    if _files(table) <= enough:
+    if count_in_head(table, "total-data-files") <= enough:
         return None
     with naming_damage(lambda: [table]):
         files = [file for _, file in manifest_files(table)]
@@ -61,12 +62,6 @@ def gather_small_files(table: Table, enough: int = ENOUGH_TO_SPARE) -> Gathered 
         return None
     size, spared, more = (sum(file.file_size_in_bytes for file in some) for some in (files, removed, added))
     return Gathered(len(files), len(files) - len(removed) + len(added), size, size - spared + more)
-
-
-def _files(table: Table) -> int:
-    """The table's data files by its newest snapshot's own words; nothing else is read."""
-    head = table.current_snapshot()
-    return int(head.summary.additional_properties.get("total-data-files", 0)) if head and head.summary else 0
 
 
 def _by_partition(files: Iterable[DataFile]) -> Iterable[list[DataFile]]:

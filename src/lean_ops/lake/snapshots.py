@@ -232,3 +232,9 @@ def _snapshot(entry: IcebergSnapshot) -> Snapshot:
     operation = entry.summary.operation.value if entry.summary else "append"
     summary = {"operation": operation, **entry.summary.additional_properties} if entry.summary else {}
     return Snapshot(entry.snapshot_id, entry.parent_snapshot_id, entry.timestamp_ms, operation, summary)
+
+
+def count_in_head(table: Table, name: str) -> int:
+    """A count of main's newest snapshot, as `Snapshot.count`, without a look at the others; 0 if it has none."""
+    head = table.current_snapshot()
+    return int(head.summary.additional_properties.get(name, 0)) if head and head.summary else 0

@@ -68,7 +68,7 @@ class LayoutRule:
 # A move writes the whole table anew. With four times the buckets at each step, all moves of a table's life together
 # write about a third more rows than it has.
 # A merge adds two files, and each makes later merges about 6 ms longer; to write a small table anew takes about as long
-# as a dozen of that. So about four batches between two times are the least work.
+# as a dozen of that, by estimate. So about four batches between two times are the least work.
 CURATED_RULE: Final = LayoutRule(first_rows=50_000_000, rows_per_bucket=4_000_000, fewest=16, most=256)
 
 

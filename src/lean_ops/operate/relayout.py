@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from lean_ops.lake.layout import TRIES_PROPERTY, begin_move, buckets_of, finish_move
-from lean_ops.lake.snapshots import LAYOUT_PROPERTY, ROWS_PROPERTY, history_of
+from lean_ops.lake.snapshots import LAYOUT_PROPERTY, ROWS_PROPERTY, count_in_head, history_of
 from lean_ops.lake.staging import commit_properties, staged_snapshots
 from lean_ops.model.curated_layout import by_key, layout_in_words
 from lean_ops.model.errors import TerminalError
@@ -158,9 +158,7 @@ class _Tries:
 
 
 def _files(table: Table) -> int:
-    head = table.current_snapshot()
-    counts = head.summary.additional_properties if head is not None and head.summary is not None else {}
-    return sum(int(counts.get(f"total-{kind}-files", 0)) for kind in ("data", "delete"))
+    return sum(count_in_head(table, f"total-{kind}-files") for kind in ("data", "delete"))
 
 
 def _size(when: str, snapshot: Snapshot) -> dict[str, int]:
