@@ -61,7 +61,7 @@ class Settings(BaseModel):
     lease_seconds: int = Field(300, ge=5, description="a topic's lease; renewed while its runner works")
     failures_before_pause: int = Field(3, ge=1, description="failed batches in a row until a topic is paused")
     workers: int = Field(
-        4, ge=1, le=64, description="topics processed at the same time; of small ones five times as many"
+        4, ge=1, le=64, description="topics processed at the same time; of small ones seven times as many"
     )
     format_version: int = Field(2, ge=2, le=3, description="Iceberg format of new tables")
 

@@ -84,6 +84,10 @@ def lists_on_disk(table: Table) -> set[Path]:
     return set((local_path(table.location()) / "metadata").glob("snap-*.avro"))
 
 
+def metadata_on_disk(table: Table) -> int:
+    return len(list((local_path(table.location()) / "metadata").glob("*.metadata.json")))
+
+
 def messages(table: Table) -> list[str]:
     return sorted(table.scan(selected_fields=("message_id",)).to_arrow().column("message_id").to_pylist())
 
@@ -103,6 +107,7 @@ def test_hundreds_of_appends_keep_few_snapshots_and_every_row(
     table = lake.load(name)
     assert most <= 101
     assert lists_on_disk(table) == lists(table)
+    assert metadata_on_disk(table) == 21
     assert messages(table) == expected(210)
     query = QuerySession(lake.names, lake.file)
     told = query.query("SELECT message_id FROM standardized.parse_errors ORDER BY 1")

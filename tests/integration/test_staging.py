@@ -17,6 +17,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
 from lean_ops.lake.catalog import Lake
+from lean_ops.lake.local_files import local_path
 from lean_ops.lake.snapshots import TableCheckpoint, history_of
 from lean_ops.lake.staging import (
     MainMovedError,
@@ -84,6 +85,35 @@ def state_of(lake: Lake) -> tuple[Any, ...]:
     table = events(lake)
     refs = {name: ref.snapshot_id for name, ref in table.refs().items()}
     return table.metadata_location, refs, table.properties
+
+
+def metadata_files(table: Table) -> tuple[set[Path], set[Path]]:
+    """The metadata files on disk, and those that the table names."""
+    named = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    return set((local_path(table.location()) / "metadata").glob("*.metadata.json")), set(map(local_path, named))
+
+
+def test_batch_after_batch_leaves_no_metadata_file_that_the_table_does_not_name(lake: Lake) -> None:
+    for number in range(9):
+        batch = Batch("events", Zone.STANDARDIZED, number or None, number + 1, "1.0.0")
+        stage = begin(lake, batch)
+        write(lake, stage, 1, batch, f"{number}-")
+        publish_now(lake, stage, {})
+    on_disk, named = metadata_files(events(lake))
+    assert on_disk == named
+    assert len(named) == 21  # of twenty-eight
+    assert len(message_ids(lake)) == 9
+
+
+def test_a_metadata_file_that_somebody_else_has_deleted_is_no_matter(lake: Lake) -> None:
+    for number in range(9):
+        for old in sorted(metadata_files(events(lake))[0])[:-2]:
+            old.unlink()
+        batch = Batch("events", Zone.STANDARDIZED, number or None, number + 1, "1.0.0")
+        stage = begin(lake, batch)
+        write(lake, stage, 1, batch, f"{number}-")
+        publish_now(lake, stage, {})
+    assert len(message_ids(lake)) == 9
 
 
 def test_nobody_sees_staged_rows_before_they_are_published(lake: Lake) -> None:

@@ -10,6 +10,8 @@ from pydantic import Field
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
 
+from lean_ops.lake.direct_commit import commit_directly
+
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
@@ -45,7 +47,7 @@ def forget_old_snapshots(table: Table, now_ms: int | None = None) -> int:
     unmoved = _Unmoved(uuid=table.metadata.table_uuid, seen=table.metadata)
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [snapshot.snapshot_id for snapshot in old]})
     try:
-        table.catalog.commit_table(table, (unmoved,), (update,))
+        commit_directly(table, (unmoved,), (update,))
     except CommitFailedException:
         return 0
     _delete_lists(table, old)

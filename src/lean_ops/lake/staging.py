@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from lean_ops.lake.direct_commit import commit_directly
 from lean_ops.lake.ranges import spark_name
 from lean_ops.lake.snapshots import BATCH_ID_PROPERTY, TO_SNAPSHOT_PROPERTY, history_of
 from lean_ops.model.errors import TransientError
@@ -75,7 +76,7 @@ def open_branch(lake: Lake, name: TableName, purpose: str, more: Callable[[Table
         leftovers = [ref for ref in table.refs() if ref.startswith(_BRANCH_PREFIX) and ref != stage.branch]
         updates = (*map(_remove_ref, leftovers), _set_ref(stage.branch, stage.base), *change.updates)
         try:
-            lake.catalog.commit_table(table, (_ref_is("main", stage.base), *change.requirements), updates)
+            commit_directly(table, (_ref_is("main", stage.base), *change.requirements), updates)
         except CommitFailedException as error:  # somebody committed between the look and the commit
             last = error
         else:
@@ -96,7 +97,7 @@ def move_branch(lake: Lake, name: TableName, branch: str, to: int) -> None:
         if ref.snapshot_id == to:
             return
         try:
-            lake.catalog.commit_table(table, (_ref_is(branch, ref.snapshot_id),), (_set_ref(branch, to),))
+            commit_directly(table, (_ref_is(branch, ref.snapshot_id),), (_set_ref(branch, to),))
         except CommitFailedException as error:
             last = error
     raise TransientError(f"{_ATTEMPTS} commits in a row lost", where=str(name), found=str(last))
@@ -165,7 +166,7 @@ def publish(lake: Lake, stage: Stage, head: int, properties: Mapping[str, str], 
         table = lake.load(stage.name)
         _refuse_if_moved(table, stage, head)
         try:
-            _move_main(lake, table, stage, head, properties, more or Change())
+            _move_main(table, stage, head, properties, more or Change())
         except CommitFailedException as error:  # a commit to another branch or the schema came between
             last = error
         else:
@@ -190,14 +191,14 @@ def _moved(stage: Stage, found: str) -> MainMovedError:
     )
 
 
-def _move_main(lake: Lake, table: Table, stage: Stage, head: int, properties: Mapping[str, str], more: Change) -> None:
+def _move_main(table: Table, stage: Stage, head: int, properties: Mapping[str, str], more: Change) -> None:
     from pyiceberg.table.update import SetPropertiesUpdate
 
     updates: list[TableUpdate] = [_set_ref("main", head), _remove_ref(stage.branch), *more.updates]
     if properties:
         updates.append(SetPropertiesUpdate(updates=dict(properties)))
     requirements = (_ref_is("main", stage.base), _ref_is(stage.branch, head), *more.requirements)
-    lake.catalog.commit_table(table, requirements, tuple(updates))
+    commit_directly(table, requirements, tuple(updates))
 
 
 def _set_ref(ref: str, snapshot_id: int) -> TableUpdate:

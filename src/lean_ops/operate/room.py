@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # A small topic spends most of its time waiting: for commits that it shares with others, for its turn at a file. Each
 # place has a session of Spark's, which is not free: more than keep the cores busy only cost.
-SMALL_PER_WORKER: Final = 5
+SMALL_PER_WORKER: Final = 7
 _FEW_RECORDS: Final = 10_000
 _SMALL_TABLE: Final = 200_000
 
