@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare servers demo test unit spark contract integration e2e fuzz soak bench lambdas glue build aws-local deploy-check images plan apply upload schemas try destroy deploy-env \
+.PHONY: help setup prepare servers demo test unit spark contract integration e2e fuzz soak bench bench-page lambdas glue build aws-local deploy-check images plan apply upload schemas try destroy deploy-env \
 	lint types policy docs lock clean
 
 BIN := .venv/bin
@@ -91,6 +91,9 @@ bench: prepare ## What the product costs, the short version (BENCH_FLAGS=--full;
 		|| $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: --requirement lock/bench.txt \
 		|| echo "dlt can't be had here: the comparison does without it" >&2
 	$(BIN)/lean-ops bench $(BENCH) $(BENCH_FLAGS)
+
+bench-page: setup ## The numbers and plots of build/bench into docs/performance.md
+	$(BIN)/python -m benchmarks.docs build/bench docs/performance.md
 
 lambdas: setup ## Zips of the functions on AWS, the same bytes every time (LAMBDA_FLAGS="--architecture arm64"); docs/lambdas.md
 	@$(BIN)/python scripts/build_lambdas.py $(LAMBDA_FLAGS)

@@ -14,7 +14,7 @@ from benchmarks.rounds import Contender, Facts, Measurement, measure
 from benchmarks.suite import Benchmark, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _ALL_TOPICS: Final = 700
 _WALL_SECONDS: Final = 240
@@ -67,9 +67,8 @@ def _result(setting: Setting, found: Sequence[Measurement], wrong: int) -> Resul
     topics, cold, warm = setting.sizes["topics"], found[-1], found[1:-1]
     failed = sum(len(each.facts["failed"]) for each in found)
     peak = max(each.usage.peak_bytes for each in found) / 2**20
-    whole = Bar(f"{topics} topics, process start to exit", cold.usage.wall_seconds, _WALL_SECONDS, "s")
     bars = [
-        *([whole] if topics >= _ALL_TOPICS else []),  # of fewer topics the limit says nothing
+        *(_started_in_time(found[0], cold) if topics >= _ALL_TOPICS else ()),  # of fewer topics the limit says nothing
         Bar("peak memory of all processes", peak, _PEAK_MB, "MB"),
         Bar("topics that failed, all cycles", failed, 0, "topics"),
         Bar("topics whose books do not balance", wrong, 0, "topics"),
@@ -87,6 +86,12 @@ def _result(setting: Setting, found: Sequence[Measurement], wrong: int) -> Resul
         tuple(found),
         notes=("Every cycle's bodies are ingested before it, which is not measured.",),
     )
+
+
+def _started_in_time(first: Measurement, last: Measurement) -> Iterator[Bar]:
+    """Both runs from process start to exit: in a new home, and in one that has all of the cycles behind it."""
+    for words, each in (("first cycle of a home", first), ("a process in a home of many cycles", last)):
+        yield Bar(f"{words}, start to exit", each.usage.wall_seconds, _WALL_SECONDS, "s")
 
 
 def _flatness(warm: Sequence[Measurement]) -> list[Bar]:
