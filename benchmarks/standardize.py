@@ -97,16 +97,23 @@ def _result(setting: Setting, found: Sequence[Measurement]) -> Result:
 
 
 def cost_table(found: Sequence[Measurement], names: Sequence[str], events: int) -> Table:
-    """What each contender took, the first being what the others are compared with."""
+    """What each contender took; the first is what the others, if there are any, are compared with."""
+    compared = len(names) > 1
+    times = ("CPU, times the floor (min to max)",) if compared else ()
     rows = []
     for name in names:
         cpu, wall = middle(found, name), middle(found, name, "wall_seconds")
-        each = None if name == names[0] else ratio(found, name, names[0])
-        words = "1" if each is None else f"{each.median:.2f} ({each.lowest:.2f} to {each.highest:.2f})"
         peak = max(measured.usage.peak_bytes for measured in of_contender(found, name))
-        rows.append((name, round(cpu, 1), round(wall, 1), round(events / wall), words, round(peak / 2**20)))
-    columns = ("what", "CPU s", "wall s", "records/s", "CPU, times the floor (min to max)", "peak MB")
-    return Table(f"{events:,} events", columns, tuple(rows))
+        cells = (_times(found, name, names[0]),) if compared else ()
+        rows.append((name, round(cpu, 1), round(wall, 1), round(events / wall), *cells, round(peak / 2**20)))
+    return Table(f"{events:,} events", ("what", "CPU s", "wall s", "records/s", *times, "peak MB"), tuple(rows))
+
+
+def _times(found: Sequence[Measurement], name: str, first: str) -> str:
+    if name == first:
+        return "1"
+    each = ratio(found, name, first)
+    return f"{each.median:.2f} ({each.lowest:.2f} to {each.highest:.2f})"
 
 
 BENCHMARK: Final = Benchmark(
