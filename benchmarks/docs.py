@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.report import readable
 from benchmarks.suite import NAMES
 
 if TYPE_CHECKING:
@@ -76,12 +77,8 @@ def _parts(name: str, document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bar(bar: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return bar["words"], f"{_number(bar['value'])} {bar['unit']}", bar["limit_words"], "yes" if bar["met"] else "**no**"
-
-
-def _number(value: float) -> str:
-    """Four digits, or all before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    measured = f"{readable(bar['value'])} {bar['unit']}"
+    return bar["words"], measured, bar["limit_words"], "yes" if bar["met"] else "**no**"
 
 
 def all_bars(documents: Documents) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.report import readable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from benchmarks.report import Chart, Mark
 
 _WIDTH: Final = 760
-_LABELS: Final = 250
+_LABELS: Final = 290
 _ROW: Final = 26
 _TITLE: Final = 34
 _PLOT_HEIGHT: Final = 220
 _COLOURS: Final = ("#2f6f9f", "#c2703d", "#4f8f4f", "#8a5a9e", "#777777")
 _LIMIT: Final = "#b03030"
+_FEW: Final = 10  # places whose numbers all have room
 
 
 def svg(charts: Sequence[Chart]) -> str:
@@ -67,7 +70,7 @@ def _bar(mark: Mark, top: float, scale: float, colour: str) -> Iterator[str]:
     yield _text(_LABELS - 8, middle + 4, mark.label, "end")
     yield f'<rect x="{_LABELS}" y="{top + 4:.1f}" width="{width:.1f}" height="{_ROW - 9}" fill="{colour}"/>'
     yield _line(_LABELS + mark.lowest * scale, middle, end, middle, "black")
-    yield _text(end + 6, middle + 4, f"{mark.value:.4g}")
+    yield _text(end + 6, middle + 4, readable(mark.value))
 
 
 def _lines(chart: Chart) -> Iterator[str]:
@@ -76,14 +79,24 @@ def _lines(chart: Chart) -> Iterator[str]:
     longest = max(len(values) for _, values in chart.lines)
     most = max([value for _, values in chart.lines for value in values] + [chart.limit or 0]) or 1
     step, scale, bottom = (_WIDTH - 100) / max(1, longest - 1), (_PLOT_HEIGHT - 10) / most, _TITLE + _PLOT_HEIGHT
-    yield _line(60, bottom, _WIDTH - 40, bottom, "black")
     yield _text(54, bottom + 4, "0", "end")
-    yield _text(54, bottom - most * scale + 4, f"{most:.4g}", "end")
+    yield _text(54, bottom - most * scale + 4, readable(most), "end")
+    yield from _numbered_axis(longest, step, bottom)
     for number, (name, values) in enumerate(chart.lines):
         colour = _COLOURS[number % len(_COLOURS)]
         points = " ".join(f"{60 + place * step:.1f},{bottom - value * scale:.1f}" for place, value in enumerate(values))
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        yield _text(60 + number * 170, bottom + _ROW, name, more=f'fill="{colour}"')
+        yield _text(60 + number * 170, bottom + _ROW + 10, name, more=f'fill="{colour}"')
     if chart.limit is not None:
         y = bottom - chart.limit * scale
         yield _line(60, y, _WIDTH - 40, y, _LIMIT, 'stroke-dasharray="4 3"')
+
+
+def _numbered_axis(places: int, step: float, bottom: float) -> Iterator[str]:
+    """A mark for each place, a number for each or, where many are close together, for every fifth."""
+    yield _line(60, bottom, _WIDTH - 40, bottom, "black")
+    for place in range(places):
+        x = 60 + place * step
+        yield _line(x, bottom, x, bottom + 4, "black")
+        if place % 5 == 0 or places <= _FEW:
+            yield _text(x, bottom + 16, str(place), "middle", 'font-size="11"')

@@ -140,6 +140,11 @@ def write_document(folder: Path, found: Mapping[str, Any]) -> Path:
     return file
 
 
+def readable(value: float) -> str:
+    """A number for a person: four digits, or all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def summary_rows(documents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
     """A line per bar: benchmark, what, measured, promised, met or not; one line for a benchmark that crashed."""
     rows = [("benchmark", "what", "measured", "bar", "")]
@@ -147,7 +152,7 @@ def summary_rows(documents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str,
         if "crashed" in found:
             rows.append((found["name"], found["crashed"].splitlines()[-1][:90], "-", "-", "CRASHED"))
         for bar in found.get("bars", ()):
-            measured = f"{bar['value']:.4g} {bar['unit']}"
+            measured = f"{readable(bar['value'])} {bar['unit']}"
             rows.append((found["name"], bar["words"], measured, bar["limit_words"], "met" if bar["met"] else "MISSED"))
     return rows
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _OURS: Final = "lean-ops"
-_FROM_JSON, _FROM_JSON_CLEAN = "Spark, inferred schema and from_json", "the same, rows with a key twice taken out"
+_FROM_JSON, _FROM_JSON_CLEAN = "Spark, inferred schema and from_json", "from_json, no rows with a key twice"
 _UDF, _DUCK, _DLT = "Spark, a Python function", "DuckDB, 31 known leaves", "dlt"
 _RAW: Final = "raw"
 _CLEAN: Final = TableName("floor_db", "raw_clean")

@@ -80,7 +80,12 @@ def _result(setting: Setting, found: Sequence[Measurement], wrong: int) -> Resul
         tuple(bars),
         (_table(setting, found),),
         (
-            Chart("Cycles in a row: wall time, the first and the last from start to exit", "seconds", lines=lines),
+            Chart(
+                "Cycles in a row: wall time, the first and the last from start to exit",
+                "seconds",
+                lines=lines,
+                limit=_WALL_SECONDS if topics >= _ALL_TOPICS else None,
+            ),
             Chart("Cycles in a row: memory", "MB", lines=memory, limit=_PEAK_MB),
         ),
         tuple(found),
