@@ -59,6 +59,11 @@ def test_without_documents_a_page_stays_as_it_is() -> None:
     assert filled(PAGE, {}) == PAGE
 
 
+def test_filling_twice_changes_nothing() -> None:
+    once = filled(PAGE, {"growth": DOCUMENT})
+    assert filled(once, {"growth": DOCUMENT}) == once
+
+
 def test_results_are_kept_in_the_order_of_the_suite_and_what_still_runs_is_left_out(tmp_path: Path) -> None:
     results, kept = tmp_path / "results", tmp_path / "kept"
     results.mkdir()
